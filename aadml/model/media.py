@@ -14,7 +14,7 @@ from aadml.data.sources.texts import Captions
 from aadml.data.sources.waveforms import Waveforms
 from aadml.feature_extraction.backbones import EXTRACTORS, Extractor, extractor, options_of
 from aadml.feature_extraction.ground.errors import InputError, UntrustedCodeError
-from aadml.feature_extraction.ground.json_values import nested
+from aadml.feature_extraction.ground.json_values import JsonObject, nested
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.ground.segment import Segment
 from aadml.feature_extraction.jobs.in_memory import extract_in_memory
@@ -106,13 +106,17 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
             f"{modality}: {name} was fitted to the training clips, but the model does not contain the fitted matrices; "
             "pass features instead of files"
         )
-    actual = fingerprint({"extractor": built.name, "parameters": built.parameters, "about": built.about})
-    if other := difference(expected, actual):
+    if other := difference(expected, fingerprint_of(built)):
         raise InputError(
             f"{modality}: the installed extractor differs from the extractor of the model's features ({other}); pass "
             "features instead of files"
         )
     return built
+
+
+def fingerprint_of(built: Extractor) -> JsonObject:
+    """Return the fingerprint of the features that an extractor computes."""
+    return fingerprint({"extractor": built.name, "parameters": built.parameters, "about": built.about})
 
 
 def _published(value: object) -> str:

@@ -6,7 +6,7 @@ import contextlib
 import socket
 import tempfile
 import wave
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from aadml.feature_extraction.feature_file.names import MODALITIES
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.kept_workers import keep_workers
+from aadml.feature_extraction.ground.media_suffixes import PICTURE_SUFFIXES
 from aadml.feature_extraction.media.inputs import REASONS
 from aadml.reports.page import STYLE
 from aadml.reports.previews import PreviewSource, key_of, make_previews
@@ -85,21 +86,26 @@ class Service:
         return _json({
             "name": index.path.name, "items": len(index), "modalities": list(index.modalities), "questions": questions,
             "vectors": index.counts(), "columns": index.columns(), "model": model, "most_bytes": self._limits.bytes,
-            "judgments": self._judgments.path.name,
+            "judgments": self._judgments.path.name, "joins_classes": index.joins_classes(),
         })  # fmt: skip
 
     async def clips(self, request: Request) -> Response:
         """Return a page of the clips that meet a condition, with example clips and counts of the values of columns."""
-        values = request.query_params
-        offset, limit = _number(values.get("offset", "0")), _number(values.get("limit", "24"))
+        query = request.query_params
+        offset, limit = _number(query.get("offset", "0")), _number(query.get("limit", "24"))
         if limit > MOST_CLIPS:
             raise HTTPException(400, f"limit is {limit}; pass a whole number up to {MOST_CLIPS}")
-        where = values.get("where") or None
+        where = query.get("where") or None
         async with self._turn(self._views):
             browsed = await run_in_threadpool(lambda: self._index.browse(where=where, offset=offset, limit=limit))
+            shown = await run_in_threadpool(self._shown, (*browsed.examples, *browsed.clips))
+        examples = len(browsed.examples)
+        counts = {
+            column: {"values": list(values.items()), "of": browsed.classes if column == "label" else len(values)}
+            for column, values in browsed.counts.items()
+        }
         return _json({
-            "total": browsed.total, "counts": browsed.counts, "examples": [_clip(*each) for each in browsed.examples],
-            "clips": [_clip(*each) for each in browsed.clips],
+            "total": browsed.total, "counts": counts, "examples": shown[:examples], "clips": shown[examples:],
         })  # fmt: skip
 
     async def map(self, request: Request) -> Response:
@@ -119,7 +125,7 @@ class Service:
     def clip(self, request: Request) -> Response:
         """Return a clip of the index, by its id or its number."""
         item, _, number = self._index.item(_chosen(request))
-        return _json(_clip(number, item))
+        return _json(self._shown([(number, item)])[0])
 
     async def search(self, request: Request) -> Response:
         """Return the hits of a query by an upload or by words."""
@@ -195,18 +201,28 @@ class Service:
         """Run a search in a thread, and return its hits as JSON. The number of simultaneous searches is limited."""
         async with self._turn(self._answers):
             results = await run_in_threadpool(search)
+            shown = await run_in_threadpool(self._shown, [(hit.number, hit.item) for hit in results.hits])
         hits = [
-            {**results.hit_to_json(rank), "number": hit.number, "has": sorted(hit.media), "clip": hit.item.clip}
-            for rank, hit in enumerate(results.hits, 1)
+            {**clip, **results.hit_to_json(rank), "clip": hit.item.clip}
+            for rank, (clip, hit) in enumerate(zip(shown, results.hits, strict=True), 1)
         ]
         return _json({**results.facts_to_json(), "uncalibrated": results.uncalibrated, "hits": hits})
 
+    def _shown(self, items: Sequence[tuple[int, Item]]) -> list[JsonObject]:
+        """Return items with their numbers as JSON values.
 
-def _clip(number: int, item: Item) -> JsonObject:
-    return {
-        "number": number, "id": item.id, "label": item.label, "has": sorted(item.media), "columns": dict(item.columns),
-        "range": times_of(item.segment),
-    }  # fmt: skip
+        `has` has the modalities of the files of an item, and `plays` is false if these are only pictures. `vectors` has
+        the modalities in which the item can be a query.
+        """
+        vectors = self._index.queries_of([number for number, _ in items])
+        return [
+            {
+                "number": number, "id": item.id, "label": item.label, "has": sorted(item.media),
+                "plays": any(Path(path).suffix.lower() not in PICTURE_SUFFIXES for path in item.media.values()),
+                "vectors": list(modalities), "columns": dict(item.columns), "range": times_of(item.segment),
+            }
+            for (number, item), modalities in zip(items, vectors, strict=True)
+        ]  # fmt: skip
 
 
 def _query(request: Request) -> tuple[str, Modality | None, int, str | None]:

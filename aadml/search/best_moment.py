@@ -55,9 +55,14 @@ def best_moment(moments: MomentVectors | None, queries: Tensor, similarity: str)
     """Return the interval with the best mean score over the queries (q, d); None for fewer than two intervals.
 
     The first of several equally good intervals is returned.
+
+    Raises:
+        sqlite3.DatabaseError: the vectors over time have another width than the queries.
     """
     if moments is None or len(moments.times) < 2:
         return None
+    if moments.vectors.shape[1] != queries.shape[1]:
+        raise damage("the width of the vectors over time")
     scores = Gallery(torch.from_numpy(moments.vectors), similarity).scores(queries)
     best = int(np.argmax(scores))
     return Moment(float(moments.times[best]), float(scores[best]))
@@ -95,4 +100,6 @@ def _moments(rows: Sequence[tuple[int, bytes, bytes]], table: str, number: int) 
     if rest or not count or len(content) % (4 * count):
         raise damage(f"{table}, number {number}")
     times, values = np.frombuffer(stored_times, dtype="<f8"), np.frombuffer(content, dtype="<f4")
+    if not (np.isfinite(times).all() and np.isfinite(values).all()):
+        raise damage(f"{table}, number {number} contains NaN or infinity")
     return MomentVectors(times.astype(np.float64), values.astype(np.float32).reshape(count, -1))

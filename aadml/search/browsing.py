@@ -2,14 +2,17 @@
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
+from aadml.feature_extraction.manifest import LABELS_SEPARATOR
 from aadml.search.items import items_of
 from aadml.search.store import CAPTION_COLUMNS, TEXT_OF, Item, columns_in, quoted, stored_columns, tables_of
 
 MOST_CLASSES, MOST_VALUES = 400, 40
-"""Largest number of classes, and of values of another column, that are counted."""
+"""Largest number of classes whose counts are shown, and of values of another column that are counted."""
 
 _TIMES = ("start", "end")
 _EXAMPLES = 3
@@ -23,14 +26,17 @@ class Browsed:
     Attributes:
         total: number of clips that meet the condition.
         clips: numbers and clips of the page, in a fixed shuffled order.
-        counts: column -> value -> number of clips that meet the condition, most frequent first. Empty values,
-            columns of captions or times, and columns with many values are left out.
+        counts: column -> value -> number of clips that meet the condition, most frequent first. The values of `label`
+            are classes: "a|b" counts for a and for b. Empty values, all but the most frequent classes, columns of
+            captions or times, and other columns with many values are left out.
+        classes: number of classes of the clips that meet the condition.
         examples: at most three clips with their numbers, of different classes if there are several classes.
     """
 
     total: int
     clips: tuple[tuple[int, Item], ...]
     counts: Mapping[str, Mapping[str, int]]
+    classes: int
     examples: tuple[tuple[int, Item], ...]
 
 
@@ -57,21 +63,37 @@ def browse(database: sqlite3.Connection, numbers: Sequence[int] | None, offset: 
     if len(examples) == 1:  # no classes
         examples = chosen[:_EXAMPLES]
     items = [tuple(zip(some, items_of(database, some), strict=True)) for some in (chosen, examples)]
-    return Browsed(total, items[0], _counts(database, source, values), items[1])
+    classes = _classes(database, source, values)
+    counts = {"label": dict(islice(classes.items(), MOST_CLASSES))} if classes else {}
+    return Browsed(total, items[0], {**counts, **_counts(database, source, values)}, len(classes), items[1])
+
+
+def joins_classes(database: sqlite3.Connection) -> bool:
+    """Return whether any label of an index joins several classes."""
+    query = "SELECT 1 FROM item WHERE instr(label, ?) LIMIT 1"
+    return database.execute(query, (LABELS_SEPARATOR,)).fetchone() is not None
+
+
+def _classes(database: sqlite3.Connection, source: str, values: tuple[str, ...]) -> dict[str, int]:
+    """Count the clips of each class, most frequent first."""
+    counts: Counter[str] = Counter()
+    for label, count in database.execute(f"SELECT label, count(*) {source} GROUP BY label", values):
+        for name in {*str(label).split(LABELS_SEPARATOR)} - {""}:
+            counts[name] += count
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _counts(database: sqlite3.Connection, source: str, values: tuple[str, ...]) -> dict[str, dict[str, int]]:
-    """Count the values of each column that has few values and does not contain captions or times."""
+    """Count the values of each column that has few values and does not contain classes, captions or times."""
     counts, stored = {}, stored_columns(database)
-    for column in ("label", "split", *columns_in(database)):
+    for column in ("split", *columns_in(database)):
         if column in (*CAPTION_COLUMNS, *_TIMES):
             continue
-        most = MOST_CLASSES if column == "label" else MOST_VALUES
         by, text = quoted(column), TEXT_OF + column
         value = f"min({quoted(text)})" if text in stored else by
-        query = f"SELECT {value}, count(*) {source} GROUP BY {by} ORDER BY 2 DESC, {by} LIMIT {most + 1}"
+        query = f"SELECT {value}, count(*) {source} GROUP BY {by} ORDER BY 2 DESC, {by} LIMIT {MOST_VALUES + 1}"
         rows = database.execute(query, values).fetchall()
         shown = {str(value): count for value, count in rows if value not in (None, "")}
-        if shown and len(rows) <= most:
+        if shown and len(rows) <= MOST_VALUES:
             counts[column] = shown
     return counts

@@ -3,29 +3,50 @@
 New and changed clips are embedded, and removed clips are deleted, in one transaction. Maps and calibrations follow.
 """
 
-import shutil
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from aadml.comparison.features import Modality
 from aadml.comparison.options import Count
 from aadml.feature_extraction.feature_file.names import MODALITIES
 from aadml.feature_extraction.foreign.tables import shown_address
 from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.atomic import refuse_other_kind
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.options import Options
 from aadml.feature_extraction.ground.strings import Note
-from aadml.feature_extraction.jobs.job import choose_extractors, named_extractors
+from aadml.feature_extraction.jobs.job import NONE, choose_extractors, named_extractors
+from aadml.model.facts import difference
+from aadml.model.media import fingerprint_of
 from aadml.model.model import Model
 from aadml.search.captions import Known, known_items
 from aadml.search.checksums import check_all
-from aadml.search.encoders import IndexEncoder, ModelEncoder, extractors_of, fitted_encoder, load_encoder, model_encoder
-from aadml.search.facts import IndexFacts, SourceRecord, StateRecord, located, near, read_facts
-from aadml.search.fit_calibration import calibrate_index, check_widths, other_clips
+from aadml.search.encoders import (
+    IndexEncoder,
+    ModelEncoder,
+    PlainEncoder,
+    extractors_of,
+    fitted_encoder,
+    load_encoder,
+    model_encoder,
+)
+from aadml.search.facts import IndexFacts, ModelReference, SourceRecord, StateRecord, located, near, read_facts
+from aadml.search.fit_calibration import calibrate_index, other_clips
 from aadml.search.raw_media import of_raw_media
-from aadml.search.sources import IndexSource, Work, accepted, has_texts, is_media, is_readable, of_features, of_media
+from aadml.search.sources import (
+    IndexSource,
+    Work,
+    accepted,
+    check_extraction,
+    has_texts,
+    is_media,
+    is_readable,
+    of_features,
+    of_media,
+)
 from aadml.search.store import connect, only_writer, reading
 from aadml.search.updates import Changes, write
 from aadml.search.vector_maps import map_index
@@ -74,7 +95,7 @@ def build(
             extractor is named, only the modalities of named extractors are indexed. "none" excludes audio from the
             default.
         visual: visual extractor of an index without a model. If no extractor is named, the default is hog-color.
-        options: options of these extractors, by modality.
+        options: options of these extractors, by modality. An update may leave the extractors and their options out.
         weights: source of the weights, for extractors with weights: "auto", a file, or "untrained".
         media: manifest with the media of the clips of a feature file.
         moments: keep features over time, so that a hit has its best moment. An update of an index with moments keeps
@@ -101,10 +122,11 @@ def build(
     if precision is not None and not 0 < precision < 1:
         raise InputError(f"precision: {precision:g} is not between 0 and 1; pass a share above 0 and below 1")
     of_media = is_media(source)
-    _refuse_idle(extraction, allow_other_features, has_model=model is not None, of_media=of_media)
     _refuse_paths(source, calibrate, path)
     with only_writer(path) as folder:
         facts, known = _written(path, source) if path.exists() else (None, None)
+        has_model = model is not None or (facts is not None and isinstance(facts.encoder, ModelReference))
+        _refuse_idle(extraction, media, allow_other_features, has_model=has_model, of_media=of_media)
         origin = _origin(source, path, media, moments, facts)
         encoder = _encoder(path, model, extraction, facts)
         if calibrate is not None and encoder is not None:
@@ -123,8 +145,6 @@ def build(
         changes = write(path, replace(facts, source=origin), clips, encoder, known)
         map_index(path)
         calibrate_index(path, calibrate, encoder, precision, on_note)
-        if not of_media:
-            shutil.rmtree(folder, ignore_errors=True)  # contains only the lock
     return changes
 
 
@@ -137,10 +157,14 @@ def _refuse_paths(source: str | Path, calibrate: str | Path | None, path: Path) 
     refuse_other_kind(path, "an index", lambda _: True)  # an existing file is read next
 
 
-def _refuse_idle(extraction: _Extraction, allow_other_features: bool, *, has_model: bool, of_media: bool) -> None:
+def _refuse_idle(
+    extraction: _Extraction, media: str | Path | None, allow_other_features: bool, *, has_model: bool, of_media: bool
+) -> None:
     """Raise InputError if an argument would have no effect."""
-    unused = {*named_extractors(extraction.names)}
+    unused = {name for name, value in extraction.names.items() if value is not None}
     unused |= {name for name in ("options", "weights") if getattr(extraction, name)}
+    if media is not None and of_media:
+        raise InputError("index: the source has the media of its clips; leave out media")
     if unused and (has_model or not of_media):
         why = "the model determines the extractors" if has_model else "the source has features already"
         raise InputError(f"index: {why}; leave out {', '.join(sorted(unused))}")
@@ -191,14 +215,34 @@ def _encoder(
     if facts is None:
         return None if model is None else model_encoder(model)
     encoder = load_encoder(facts.encoder, path.parent, model)
-    known = {str(m): origin.get("extractor") for m, origin in encoder.facts.features.items()}
-    for modality, name in named_extractors(extraction.names).items():
-        if known.get(modality) != name:
-            built = f"with {known[modality]}" if known.get(modality) else f"without {modality}"
+    if isinstance(encoder, PlainEncoder):
+        _check_extraction(path, extraction, encoder.facts.features)
+    return encoder
+
+
+def _check_extraction(path: Path, extraction: _Extraction, known: Mapping[Modality, JsonObject]) -> None:
+    """Raise InputError if the arguments of an update select other extractors than those of the index.
+
+    Args:
+        path: path of the index.
+        extraction: arguments of the update.
+        known: fingerprints of the extractors of the index, by modality.
+    """
+    for modality, name in extraction.names.items():
+        if name is not None and (name == NONE) == (modality in known):
+            built = f"with {known[modality].get('extractor')}" if name == NONE else f"without {modality}"
             raise InputError(
                 f"--{modality} {name}: {path} was built {built}; omit --{modality}, or build another index"
             )
-    return encoder
+    if not (named_extractors(extraction.names) or extraction.options or extraction.weights):
+        return
+    for extractor in choose_extractors(extraction.names, extraction.options, extraction.weights):
+        expected = known.get(extractor.modality)
+        if expected and (other := difference(expected, fingerprint_of(extractor))):
+            raise InputError(
+                f"index: the {extractor.modality} features would be computed by {other} in {path}; "
+                "omit the extractors and their options, or build another index"
+            )
 
 
 def _of_media(
@@ -221,7 +265,7 @@ def _of_media(
     extractors = choose_extractors(extraction.names, extraction.options, extraction.weights)
     if calibrate is not None:
         widths = {extractor.modality: extractor.dimension for extractor in extractors}
-        check_widths(of_features(calibrate, Path(calibrate)), widths, calibrate)
+        check_extraction(of_features(calibrate, Path(calibrate)), widths, {}, shown_address(calibrate))
     return of_media(place, path, extractors, work)
 
 

@@ -11,6 +11,7 @@ Advances in Large Margin Classifiers, MIT Press 1999, https://www.cs.colorado.ed
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,9 @@ from aadml.comparison.features import Modality
 
 Values = NDArray[np.float64]
 Truths = NDArray[np.bool_]
+
+Kind = Literal["logistic", "logistic of log-odds", "posterior"]
+"""Form of a curve, see `Curve`."""
 
 HITS = 10
 """Number of hits per validation clip to which the curve is fitted."""
@@ -62,7 +66,7 @@ class Curve:
         margin: smallest distance of a probability from 0 and 1.
     """
 
-    kind: str
+    kind: Kind
     by_score: float = 0.0
     by_best: float = 0.0
     level: float = 0.0
@@ -130,7 +134,7 @@ class Calibration:
         return np.asarray(odds / (1 + odds))
 
 
-def curve_of(hits: Sample, kind: str) -> Curve:
+def curve_of(hits: Sample, kind: Kind) -> Curve:
     """Fit a curve of one kind (see `Curve`) to hits."""
     margin = 1 / (hits.fits.size + 2)
     if kind == "posterior":
@@ -146,7 +150,7 @@ def curve_of(hits: Sample, kind: str) -> Curve:
     return Curve(kind, by_score, by_best, level, margin)
 
 
-def _inputs(scores: Values, kind: str) -> Values:
+def _inputs(scores: Values, kind: Kind) -> Values:
     if kind == "logistic":
         return scores
     inside = np.clip(scores, 1e-6, 1 - 1e-6)
@@ -165,7 +169,7 @@ def _logistic(columns: Values, hits: Sample) -> tuple[float, ...]:
     return (*slopes.tolist(), float(fitted.intercept_[0] - slopes @ center))
 
 
-def held_out(hits: Sample, kind: str) -> Values:
+def held_out(hits: Sample, kind: Kind) -> Values:
     """Predict the probabilities (q, h) that hits are relevant, by five-fold cross-validation over the clips."""
     predicted = np.empty_like(hits.scores)
     folds = np.random.default_rng(0).permutation(len(hits.scores)) % _FOLDS
@@ -226,7 +230,7 @@ def calibrate(
         absent: (q,) best score of each clip among items that are not relevant; None for relevance `pair`.
         precision: requested share of relevant hits among the best hits at or above the threshold.
     """
-    kinds = ["logistic", *(["posterior", "logistic of log-odds"] if posteriors else [])]
+    kinds: list[Kind] = ["logistic", "posterior", "logistic of log-odds"] if posteriors else ["logistic"]
     predicted = {kind: held_out(hits, kind) for kind in kinds}
     kind = min(kinds, key=lambda name: _negative_log_likelihood(predicted[name], hits))
     best, true = predicted[kind][:, 0], hits.fits[:, 0]

@@ -1,5 +1,6 @@
 """Calibration of an index on validation clips, for every kind of query that the clips can form."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
@@ -14,7 +15,7 @@ from torch import Tensor
 from aadml.comparison.arrays import require_finite_embeddings
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.foreign.tables import shown_address
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.file_content import content_of, stamp_of
 from aadml.feature_extraction.ground.json_values import read_as
 from aadml.feature_extraction.ground.strings import Note
@@ -28,7 +29,7 @@ from aadml.search.exact_search import Gallery
 from aadml.search.facts import OF_INDEX, CalibrationRecord, located, near, read_facts, write_facts
 from aadml.search.filters import matching
 from aadml.search.items import Galleries, galleries_of, labels_of
-from aadml.search.sources import IndexSource, accepted, of_features
+from aadml.search.sources import IndexSource, accepted, is_readable, of_features
 from aadml.search.store import connect, reading, writing
 
 FORM, READABLE = 3, (2, 3)
@@ -94,6 +95,7 @@ def calibrate_index(
     Args:
         path: path of the index.
         data: a feature file with validation clips; None for the file of the last calibration, or for the index itself.
+            The curves of a missing file are kept until the index or the precision changes.
         encoder: encoder of the index.
         precision: requested share of relevant hits among the best hits above the threshold; None for the share of the
             last calibration, or PRECISION.
@@ -103,10 +105,20 @@ def calibrate_index(
         InputError: unreadable `data`, features of `data` that do not fit the index, or an index that is damaged or
             cannot be written.
     """
+    note = on_note or (lambda _: None)
     with closing(connect(path)) as database, reading(database, path):
         facts = read_facts(database, path)
         before = facts.calibration
-        data = data or (None if before.data == OF_INDEX else located(before.data, path.parent))
+        last = None if before.data == OF_INDEX else located(before.data, path.parent)
+        if data is None and last is not None and not is_readable(last):
+            if before.curves and precision in (None, before.precision):
+                return
+            note(
+                f"{last} does not exist, so the validation clips of the index are used; "
+                "pass another file with --calibrate"
+            )
+            last = None
+        data = data or last
         precision = precision or before.precision or PRECISION
         record = CalibrationRecord(
             FORM, OF_INDEX if data is None else near(data, path.parent), precision, before.clips, before.curves,
@@ -119,7 +131,7 @@ def calibrate_index(
         index = IndexContent(galleries, labels_of(database), encoder, clips_of_captions(database))
         numbers = matching(database, "split = 'valid'")
     queries = _indexed_clips(index, numbers) if data is None else _other_clips(index, data)
-    curves = _curves(index, queries, precision, shown_address(data or OF_INDEX), on_note or (lambda _: None))
+    curves = _curves(index, queries, precision, shown_address(data or OF_INDEX), note)
     record = replace(record, clips=len(queries), curves=[asdict(curve) for curve in curves])
     with writing(path) as database:
         write_facts(database, replace(facts, calibration=record, state=facts.state.next()))
@@ -136,6 +148,12 @@ def read_calibrations(record: CalibrationRecord, place: Path) -> dict[Query, Cal
             f"{place}: another version of aadml fitted the probabilities; run `aadml index SOURCE -o {place}` to fit "
             "the probabilities again"
         )
+    try:
+        json.dumps(record.curves, allow_nan=False)
+    except ValueError as error:
+        raise DamagedFileError(
+            f"{place}: the probabilities of the index are damaged ({error}); build the index again"
+        ) from error
     calibrations = [read_as(Calibration, curve, place) for curve in record.curves]
     return {(calibration.asked, calibration.to): calibration for calibration in calibrations}
 
@@ -172,26 +190,7 @@ def other_clips(encoder: IndexEncoder, place: str | Path) -> IndexSource:
     Raises:
         InputError: the file cannot be read as features, or the features do not fit the index.
     """
-    source = accepted(of_features(place, Path(place)), encoder, shown_address(place))
-    check_widths(source, encoder.facts.dimensions, place)
-    return source
-
-
-def check_widths(source: IndexSource, widths: Mapping[Modality, int], place: str | Path) -> None:
-    """Raise InputError if the features of a file and the features of an index differ in width.
-
-    Args:
-        source: clips of the file.
-        widths: dimensions of the features of the index, by modality; other modalities are not checked.
-        place: path of the file, for the message.
-    """
-    for modality, items in source.present.items():
-        dimensions, width = items.features.shape[1], widths.get(modality)
-        if width not in (None, dimensions):
-            raise InputError(
-                f"{shown_address(place)}: {modality} has {dimensions} dimensions, but the index has {width}; pass "
-                "features of the extractor of the index"
-            )
+    return accepted(of_features(place, Path(place)), encoder, shown_address(place))
 
 
 def _other_clips(index: IndexContent, place: str | Path) -> ValidationQueries:

@@ -30,8 +30,11 @@ def fused(found: Sequence[Found], k: int) -> Found:
     """
     ranked: dict[str, dict[Modality, tuple[int, Hit]]] = {}
     for results in found:
-        for rank, hit in enumerate(results.hits, 1):
-            ranked.setdefault(hit.item.clip, {}).setdefault(results.to, (rank, hit))
+        first: dict[str, Hit] = {}
+        for hit in results.hits:
+            first.setdefault(hit.item.clip, hit)
+        for rank, (clip, hit) in enumerate(first.items(), 1):
+            ranked.setdefault(clip, {})[results.to] = rank, hit
     calibrated = all(results.calibration for results in found)
     hits = [_fused_hit(by_modality, calibrated=calibrated) for by_modality in ranked.values()]
     best = sorted(hits, key=lambda hit: (-hit.score, hit.item.clip))[:k]

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.model.model import Model
 from aadml.retrieval.posteriors import second_keys
 from aadml.search.best_moment import best_moment, read_moments
-from aadml.search.browsing import Browsed, browse
+from aadml.search.browsing import Browsed, browse, joins_classes
 from aadml.search.build_index import build
 from aadml.search.calibration import Calibration
 from aadml.search.captions import as_clips, clips_of_captions
@@ -65,6 +65,11 @@ class _State:
     calibrations: dict[Query, Calibration]
     clips: dict[int, int]
     filters: dict[tuple[Modality, Where], tuple[NDArray[np.int64], Gallery]] = field(default_factory=dict)
+
+    @cached_property
+    def clips_with(self) -> dict[Modality, NDArray[np.int64]]:
+        """Modality -> numbers of the clips that have, or have a caption with, a vector of the modality."""
+        return {m: np.unique(as_clips(numbers, self.clips)) for m, (numbers, _) in self.galleries.items()}
 
 
 def _read_state(database: sqlite3.Connection, path: Path) -> _State:
@@ -211,6 +216,11 @@ class Index:
         """Return the columns that describe the items, for use in conditions."""
         with self._reading() as database:
             return searchable_columns(database)
+
+    def joins_classes(self) -> bool:
+        """Return whether any label joins several classes by "|"."""
+        with self._reading() as database:
+            return joins_classes(database)
 
     @property
     def encoder(self) -> IndexEncoder:
@@ -365,6 +375,14 @@ class Index:
             self._search.items.check([number])
             (item,) = items_of(database, [number])
         return item, self._places(item), number
+
+    @checked_call
+    def queries_of(self, numbers: Sequence[int]) -> list[list[Modality]]:
+        """Return the modalities in which each item can be the query of `like`."""
+        with self._reading():
+            clips = as_clips(np.asarray(numbers, dtype=np.int64), self._state.clips)
+            has = {m: np.isin(clips, with_vector) for m, with_vector in self._state.clips_with.items()}
+        return [[m for m in has if has[m][n]] for n in range(len(numbers))]
 
     def _number(self, database: sqlite3.Connection, clip: int | str) -> int:
         if not isinstance(clip, str):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file.names import MODALITIES
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.retrieval.scores import SIMILARITIES
 from aadml.search.checksums import damage, matrix_of, verified_rows
 from aadml.search.exact_search import Gallery
 from aadml.search.store import CAPTION_COLUMNS, TEXT_OF, Item, quoted, stored_columns, tables_of
@@ -75,8 +76,10 @@ def galleries_of(database: sqlite3.Connection, similarity: str) -> Galleries:
     """Read the vectors of every modality of an index.
 
     Raises:
-        sqlite3.DatabaseError: the vectors are damaged.
+        sqlite3.DatabaseError: the vectors are damaged, or the similarity is unknown.
     """
+    if similarity not in SIMILARITIES:
+        raise damage(f"the similarity '{similarity:.40}' is unknown")
     vectors = {m: vectors_of(database, m) for m in MODALITIES}
     return {m: (v[0], Gallery(torch.from_numpy(v[1]), similarity)) for m, v in vectors.items() if v is not None}
 
@@ -106,6 +109,8 @@ def vectors_of(
             values = np.empty((len(numbers), vectors.shape[1]), dtype=np.float32)
         if vectors.shape[1] != values.shape[1] or numbers[places].tolist() != [row[0] for row in rows]:
             raise damage(f"the {modality} vectors")
+        if not np.isfinite(vectors).all():
+            raise damage(f"the vectors of {modality} contain NaN or infinity")
         values[places] = vectors
         begin += len(rows)
     if begin != len(numbers) or not values.size:

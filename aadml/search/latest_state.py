@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from aadml.search.checksums import ITEMS, BlockChecks, check_facts
-from aadml.search.store import connect, reading
+from aadml.search.store import connect, is_immutable, reading
 
 State = TypeVar("State")
 
@@ -21,7 +21,8 @@ class LatestState(Generic[State]):
         read: function that reads the state in an open transaction.
 
     Attributes:
-        database: the connection; a new connection is opened if the file was replaced.
+        database: the connection; a new connection is opened if the file was replaced, or was changed without notice to
+            the connection.
         items: verification of the items.
         state: result of `read` for the latest transaction.
         lock: lock of the connection and the state.
@@ -74,10 +75,14 @@ def _version(database: sqlite3.Connection) -> int:
     return int(database.execute("PRAGMA data_version").fetchone()[0])
 
 
-def _identity(path: Path) -> tuple[int, int]:
-    """Return the device and inode of a file; (0, 0) for a missing file."""
+def _identity(path: Path) -> tuple[int, ...]:
+    """Return the device and inode of a file, with its size and time of change if SQLite detects no changes.
+
+    The result for a missing file is an empty tuple.
+    """
     try:
         status = path.stat()
     except FileNotFoundError:
-        return 0, 0
-    return status.st_dev, status.st_ino
+        return ()
+    changes = (status.st_size, status.st_mtime_ns) if is_immutable(path) else ()
+    return status.st_dev, status.st_ino, *changes

@@ -27,6 +27,7 @@ from aadml.feature_extraction.jobs.failures import ABSENT, Failure
 from aadml.feature_extraction.jobs.plan import ExtractionPlan
 from aadml.feature_extraction.jobs.windows import without_window
 from aadml.feature_extraction.manifest import LABELS_SEPARATOR, Manifest, Row, read_manifest
+from aadml.model.facts import difference, fingerprint
 from aadml.runs.model_data import check_features
 from aadml.search.captions import caption_items
 from aadml.search.encoders import IndexEncoder, ModelEncoder
@@ -180,7 +181,7 @@ def accepted(
         on_note: called with notes for the user.
 
     Raises:
-        InputError: no modality that the encoder embeds, features of a different width than the training features,
+        InputError: no modality that the encoder embeds, features of a different width than the features of the encoder,
             or features of a different extractor without `allow`.
     """
     known = ", ".join(encoder.facts.modalities)
@@ -196,8 +197,31 @@ def accepted(
     if isinstance(encoder, ModelEncoder):
         assert source.content is not None
         check_features(encoder.model, source.content, place, allow=allow, on_note=on_note, modalities=list(present))
+    else:
+        check_extraction(source, encoder.facts.dimensions, encoder.facts.features, place)
     items = source.items if "text" in present else tuple(item for item in source.items if item.caption is None)
     return replace(source, items=items, present=present)
+
+
+def check_extraction(
+    source: IndexSource, widths: Mapping[Modality, int], known: Mapping[Modality, JsonObject], place: str
+) -> None:
+    """Raise InputError if the features of a file and the features of an index differ in width or extractor.
+
+    Args:
+        source: clips of the file.
+        widths: dimensions of the features of the index, by modality; other modalities are not checked.
+        known: fingerprints of the extractors of the index, by modality. An unknown extractor is not checked.
+        place: path of the file, for the message.
+    """
+    hint = "pass features of the extractor of the index, or build another index"
+    for modality, items in source.present.items():
+        dimensions, width = items.features.shape[1], widths.get(modality)
+        if width not in (None, dimensions):
+            raise InputError(f"{place}: {modality} has {dimensions} dimensions, but the index has {width}; {hint}")
+        expected, origin = known.get(modality), fingerprint(source.origins.get(modality, {}))
+        if expected and origin and (other := difference(expected, origin)):
+            raise InputError(f"{place}: the {modality} features were computed by {other}; {hint}")
 
 
 def _present(content: FeatureFile, modality: Modality, *, moments: bool) -> Present:

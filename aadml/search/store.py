@@ -37,6 +37,7 @@ Columns = Mapping[str, str]
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,12})?")
 _WAIT = 30.0  # seconds that a transaction waits for another transaction
+_LOG_WAIT = 1000  # milliseconds that the removal of the log waits for readers
 _NEW = f"""
 PRAGMA journal_mode = OFF;  -- the rename is the transaction
 PRAGMA synchronous = OFF;
@@ -137,9 +138,8 @@ def connect(path: Path) -> sqlite3.Connection:
         raise InputError(f"{path} is not a file; pass the file of an index")
     if not path.is_file():
         raise InputError(f"{path} does not exist; build the index with `aadml index SOURCE -o {quote(str(path))}`")
-    mode = "rw" if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else "ro"
-    lone = mode == "ro" and not path.with_name(f"{path.name}-wal").exists()
-    address = f"{path.absolute().as_uri()}?mode={mode}{'&immutable=1' * lone}"
+    mode = "rw" if _is_writable(path) else "ro"
+    address = f"{path.absolute().as_uri()}?mode={mode}{'&immutable=1' * is_immutable(path)}"
     with _errors_in_one_line(path):
         database = sqlite3.connect(address, uri=True, timeout=_WAIT, isolation_level=None, check_same_thread=False)
         try:
@@ -157,6 +157,24 @@ def connect(path: Path) -> sqlite3.Connection:
             database.close()
             raise
     return database
+
+
+def _is_writable(path: Path) -> bool:
+    return all(os.access(place, os.W_OK) for place in (path, Path(os.path.realpath(path)).parent))
+
+
+def _logs_of(path: Path) -> tuple[Path, Path]:
+    """Return the write-ahead log of an index, and the index of this log."""
+    file = os.path.realpath(path)  # as SQLite, which follows links
+    return Path(f"{file}-wal"), Path(f"{file}-shm")
+
+
+def is_immutable(path: Path) -> bool:
+    """Return whether an index is opened without locks: the folder cannot be written, and no process has a log.
+
+    SQLite detects no changes through such a connection.
+    """
+    return not _is_writable(path) and not _logs_of(path)[0].exists()
 
 
 @contextmanager
@@ -210,7 +228,9 @@ def _errors_in_one_line(path: Path) -> Iterator[None]:
 def writing(path: Path) -> Iterator[sqlite3.Connection]:
     """Open an index for one transaction, which an exception rolls back.
 
-    Readers read the state before or after the transaction.
+    Readers read the state before or after the transaction. After the transaction, the write-ahead log is empty, unless
+    a reader uses the log longer than a second. A file that replaces the index then starts without log entries of the
+    index.
 
     Raises:
         InputError: the index is damaged, in use by another process, or cannot be written.
@@ -221,11 +241,16 @@ def writing(path: Path) -> Iterator[sqlite3.Connection]:
         yield database
         checksums.seal_facts(database)
         database.execute("COMMIT")  # an exception skips the commit, and closing rolls back
+        with suppress(sqlite3.Error):  # the transaction is complete in the log
+            database.execute(f"PRAGMA busy_timeout = {_LOG_WAIT}")
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 @contextmanager
 def only_writer(path: Path) -> Iterator[Path]:
     """Lock an index against builds and updates by other processes, until the context or the process ends.
+
+    At the end, the folder of the lock is removed if it contains only the lock.
 
     Yields:
         The folder `<index>.work` for unfinished work.
@@ -237,7 +262,6 @@ def only_writer(path: Path) -> Iterator[Path]:
     work = path.with_name(f"{path.name}.work")
     refuse_links(work)
     try:
-        is_new = not work.exists()
         new_folders = [folder for folder in path.parents if not folder.exists()]
         work.mkdir(parents=True, exist_ok=True)
         handle = os.open(work / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
@@ -251,13 +275,12 @@ def only_writer(path: Path) -> Iterator[Path]:
             try:
                 remove_leftovers(path)
                 yield work
-            except BaseException:
-                if is_new and work.is_dir() and {file.name for file in work.iterdir()} <= {"lock", "lock.host"}:
+            finally:
+                if work.is_dir() and {file.name for file in work.iterdir()} <= {"lock", "lock.host"}:
                     shutil.rmtree(work, ignore_errors=True)  # contains no work
-                    with suppress(OSError):
+                    with suppress(OSError):  # a folder with the index is kept
                         for folder in new_folders:
                             folder.rmdir()
-                raise
     finally:
         os.close(handle)
 
@@ -283,6 +306,8 @@ def create(path: Path, facts: IndexFacts, columns: Columns, entries: Iterable[En
             checksums.seal_facts(database)
             database.execute("COMMIT")
             database.execute("PRAGMA journal_mode = WAL")
+        for log in _logs_of(path):  # of an earlier file, which SQLite would apply to the new file
+            log.unlink(missing_ok=True)
 
 
 def change(path: Path, facts: IndexFacts, columns: Columns, removed: Iterable[str], entries: Iterable[Entry]) -> None:

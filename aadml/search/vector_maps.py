@@ -77,6 +77,8 @@ def _stored(database: sqlite3.Connection, modality: Modality) -> tuple[NDArray[n
     if any(not isinstance(content, bytes) or len(content) != 8 for _, content in rows):
         raise damage(f"the map of {modality}")
     places = np.frombuffer(b"".join(content for _, content in rows), dtype="<f4")
+    if not ((places >= 0) & (places <= 1)).all():
+        raise damage(f"the map of {modality}")
     return np.asarray([number for number, _ in rows], dtype=np.int64), places.reshape(-1, 2)
 
 

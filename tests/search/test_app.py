@@ -9,6 +9,7 @@ import re
 import sqlite3
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import quote
@@ -27,7 +28,9 @@ from aadml.retrieval.judgments import read_judgments
 from aadml.search import Index, access, app
 from aadml.search.encoders import ModelEncoder
 from aadml.search.results import Found
+from aadml.search.store import Item, change
 from aadml.search.uploads import ClientLimits
+from tests.search.small_index import COLUMNS, FACTS, entry
 
 
 def test_the_page_and_its_parts_load_nothing_from_elsewhere(site):
@@ -84,13 +87,13 @@ def test_the_page_offers_the_queries_that_the_encoder_compares(pairs, trained, m
     encoder = Encoder(SimpleNamespace(facts=SimpleNamespace(label="mine"))) if trained else Encoder()
     index = Stub(
         path=Path("clips.index"), encoder=encoder, modalities=("audio", "visual"), refresh=lambda: None,
-        counts=lambda: {"audio": 7}, columns=lambda: ["id"],
+        counts=lambda: {"audio": 7}, columns=lambda: ["id"], joins_classes=lambda: True,
     )  # fmt: skip
     content = json.loads(app.Service(index, ClientLimits()).facts(None).body)
     assert content == {
         "name": "clips.index", "items": 7, "modalities": ["audio", "visual"], "questions": questions,
         "vectors": {"audio": 7}, "columns": ["id"], "model": model, "most_bytes": 100_000_000,
-        "judgments": "clips.index.judgments.csv",
+        "judgments": "clips.index.judgments.csv", "joins_classes": True,
     }  # fmt: skip
 
 
@@ -117,8 +120,9 @@ def test_words_are_cut_to_a_thousand_characters(site, monkeypatch):
 
 def test_clips_are_browsed_with_counts_that_follow_the_condition(site):
     page = json.loads(site.ask("/clips?limit=5")[1])
-    assert page["total"] == sum(page["counts"]["label"].values()) == 35
-    assert page["counts"]["split"] == {"train": 20, "test": 10, "valid": 5}
+    assert page["total"] == sum(count for _, count in page["counts"]["label"]["values"]) == 35
+    assert page["counts"]["label"]["of"] == 3
+    assert page["counts"]["split"] == {"values": [["train", 20], ["test", 10], ["valid", 5]], "of": 3}
     assert len({clip["label"] for clip in page["examples"]}) == len(page["examples"]) == 3
     shown = [
         clip["id"]
@@ -127,21 +131,21 @@ def test_clips_are_browsed_with_counts_that_follow_the_condition(site):
     ]
     assert len(set(shown)) == 35
     part = json.loads(site.ask("/clips?where=split+%3D+%27valid%27")[1])
-    assert (part["total"], part["counts"]["split"]) == (5, {"valid": 5})
+    assert (part["total"], part["counts"]["split"]) == (5, {"values": [["valid", 5]], "of": 1})
     assert {clip["id"] for clip in part["clips"]} < set(shown)
     assert json.loads(site.ask(f"/clip?clip={shown[0]}")[1]) == json.loads(site.ask("/clips?limit=1")[1])["clips"][0]
 
 
 def test_answers_in_full(site):
-    clip = {"number": 3, "id": "synthetic-000002", "label": "class 0", "has": [], "columns": {}, "range": None}
+    clip = {"number": 3, "id": "synthetic-000002", "label": "class 0", "has": [], "plays": False,
+            "vectors": ["audio", "visual"], "columns": {}, "range": None}  # fmt: skip
     assert json.loads(site.ask("/clip?number=3")[1]) == clip
-    hit = {key: value for key, value in clip.items() if key != "has"}
     found = json.loads(site.ask("/like?number=3&from=audio&to=audio&k=1")[1])
     assert found == {
         "asked": ["audio"], "to": "audio", "among": 35, "looked_at": 35, "similarity": "cosine", "nothing_fits": None,
         "calibration": None, "uncalibrated": "the index has 5 of the 30 validation clips that are needed",
         "hits": [
-            {**hit, "clip": clip["id"], "has": [], "rank": 1, "score": pytest.approx(1), "second_key": None,
+            {**clip, "clip": clip["id"], "rank": 1, "score": pytest.approx(1), "second_key": None,
              "probability": None, "split": "train", "caption": None, "moment": None, "ranks": {}}
         ],
     }  # fmt: skip
@@ -154,6 +158,23 @@ def test_answers_in_full(site):
     ):
         content = json.loads(site.ask(path)[1])
         assert len(content["hits" if "hits" in content else "clips"]) == count
+
+
+@pytest.mark.parametrize(
+    ("media", "has", "plays"),
+    [
+        ({"audio": "a.mp4", "visual": "a.mp4"}, ["audio", "visual"], True),
+        ({"audio": "a.wav", "visual": "a.PNG"}, ["audio", "visual"], True),
+        ({"visual": "a.PNG"}, ["visual"], False),
+        ({}, [], False),
+    ],
+)
+def test_a_clip_states_its_files_and_the_modalities_of_its_vectors(index, media, has, plays):
+    change(index, FACTS, COLUMNS, [], [replace(entry("a"), item=Item("a", media, columns={"speaker": "", "year": ""}))])
+    with Index(index) as opened:
+        item, _, number = opened.item("a")
+        (clip,) = app.Service(opened, ClientLimits())._shown([(number, item)])
+    assert (clip["has"], clip["plays"], clip["vectors"]) == (has, plays, ["audio"])
 
 
 @pytest.mark.parametrize(("door", "kind"), [("picture", "image/jpeg"), ("media", "video/mp4")])

@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 import aadml
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index
-from aadml.search.best_moment import _moments
+from aadml.search.best_moment import _moments, best_moment
 from aadml.search.store import connect
 
 SETTINGS = {"network.hidden": [8], "training.batch": 20, "training.learning_rate": 0.01}
@@ -45,8 +46,6 @@ def test_it_is_the_stretch_with_the_highest_score(timed, timed_features, tmp_pat
 
 
 def _tensor(values):
-    import torch
-
     return torch.from_numpy(np.array(values))
 
 
@@ -90,6 +89,12 @@ def test_moments_of_another_size_are_damage(times, content):
         _moments([(7, bytes(times), bytes(content))], "moment_audio", 7)
     whole = _moments([(7, bytes(16), bytes(16))], "moment_audio", 7)
     assert (whole.times.shape, whole.vectors.shape, _moments([], "moment_audio", 7)) == ((2,), (2, 2), None)
+
+
+def test_moments_of_another_width_than_the_query_are_damage():
+    moments = _moments([(7, bytes(16), bytes(16))], "moment_audio", 7)
+    with pytest.raises(sqlite3.DatabaseError, match="it is damaged: the width of the vectors over time"):
+        best_moment(moments, torch.ones(1, 3), "cosine")
 
 
 def test_damaged_moments_are_one_line(timed, timed_features, tmp_path):

@@ -4,6 +4,7 @@ from contextlib import closing
 
 import pytest
 
+from aadml.search import Index
 from aadml.search.browsing import browse
 from aadml.search.store import Entry, Item, connect, create, reading
 from tests.search.small_index import FACTS
@@ -38,13 +39,28 @@ def test_a_page_has_the_counts_of_columns_with_few_values_and_the_clips_in_a_fix
     assert [(number, item.id) for number, item in page.clips] == [(n, f"clip {n - 1:03}") for n in mixed[:3]]
     assert [number for number, _ in browsed(tmp_path / "i", limit=500).clips] == mixed
     assert [number for number, _ in page.examples] == [1, 2, 3]
-    assert page.counts.keys() == {"split", "few"}  # 401 classes and 41 values of a column are too many
+    assert list(page.counts) == ["label", "split", "few"]  # 41 values of a column are too many
+    assert (page.classes, list(page.counts["label"].items())[-1]) == (401, ("class 399", 1))
     assert page.counts["split"] == {"test": 201, "valid": 200}
     assert list(page.counts["few"].items()) == [("a00", 11), *((f"a{n:02}", 10) for n in range(1, 40))]
     part = browsed(tmp_path / "i", list(range(2, 402)), offset=1, limit=2)
     assert (part.total, [number for number, _ in part.clips]) == (400, [309, 254])
     assert part.counts.keys() == {"label", "split", "few"}
-    assert len(part.counts["label"]) == 400
+    assert len(part.counts["label"]) == part.classes == 400
+
+
+def test_a_clip_of_several_classes_counts_for_each(tmp_path):
+    labels = ["a", "b|a", "9", "", "c|b|a"]
+    create(tmp_path / "i", FACTS, {}, [Entry(Item(f"{n}", label=label), b"", {}) for n, label in enumerate(labels)])
+    page = browsed(tmp_path / "i")
+    assert (page.classes, list(page.counts["label"].items())) == (4, [("a", 3), ("b", 2), ("9", 1), ("c", 1)])
+    part = browsed(tmp_path / "i", [1, 3, 4])
+    assert (part.classes, list(part.counts["label"].items())) == (2, [("9", 1), ("a", 1)])
+    with Index(tmp_path / "i") as index:
+        assert index.joins_classes()
+    create_index(tmp_path / "j", 2, classes=True)
+    with Index(tmp_path / "j") as index:
+        assert not index.joins_classes()
 
 
 @pytest.mark.parametrize(("numbers", "examples"), [(None, [34, 13, 26]), ([7], [7])])

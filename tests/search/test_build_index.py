@@ -1,10 +1,10 @@
 """Updates of an index, and arguments that differ from those of the index."""
 
 import shutil
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 
@@ -12,9 +12,7 @@ import aadml
 from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.search import Index, build_index
-from aadml.search.facts import read_facts
-from aadml.search.store import connect
+from aadml.search import Index
 
 
 def test_an_update_embeds_what_is_new_or_changed_and_removes_what_is_gone(features, tmp_path, monkeypatch):
@@ -80,32 +78,74 @@ def test_a_manifest_of_media_that_an_update_names_is_kept(features, tmp_path):
         ({"source": "/nowhere.h5"}, "/nowhere.h5 does not exist; pass a feature file, a manifest or a folder"),
         ({"output": "."}, " is a folder; pass the path of a file to write"),
         ({"weights": "auto", "audio": "log-mel"}, "the source has features already; leave out audio, weights"),
-        ({"model": "m", "options": {"audio": {}}}, "the model determines the extractors; leave out options"),
+        ({"model": "m", "options": {"audio": {"hop": 1}}}, "the model determines the extractors; leave out options"),
+        ({"audio": "none"}, "the source has features already; leave out audio"),
+        ({"source": "clips.csv", "media": "clips.csv"}, "the source has the media of its clips; leave out media"),
         ({"allow_other_features": True}, "allow_other_features applies only to a feature file with a model"),
         ({"source": "clips.csv", "model": "m", "allow_other_features": True}, "allow_other_features applies only to"),
     ],
 )
 def test_arguments_that_are_wrong_or_without_effect_are_refused_before_work(features, tmp_path, choices, says):
-    output = tmp_path / choices.pop("output", "i")
+    features.with_name("clips.csv").write_text("id,media\na,a.wav\n")
+    output, source = (choices.pop(name, default) for name, default in (("output", "i"), ("source", features.name)))
     with pytest.raises(InputError, match=says):
-        aadml.index(choices.pop("source", features), output, **choices)
+        aadml.index(features.parent / source, tmp_path / output, **choices)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_another_extractor_than_that_of_the_index_is_refused(features, tmp_path):
-    Index.build(features, tmp_path / "i").close()
-    extraction = build_index._Extraction({"audio": "log-mel", "visual": "none"}, None, None)
-    with closing(connect(tmp_path / "i")) as database:
-        facts = read_facts(database, tmp_path / "i")
-    with pytest.raises(
-        InputError, match=r"--audio log-mel: .*i was built with synthetic; omit --audio, or build another index"
-    ):
-        build_index._encoder(tmp_path / "i", None, extraction, facts)
-    extraction = build_index._Extraction({"text": "chars"}, None, None)
-    with pytest.raises(
-        InputError, match=r"--text chars: .*i was built without text; omit --text, or build another index"
-    ):
-        build_index._encoder(tmp_path / "i", None, extraction, facts)
+def test_arguments_that_differ_from_the_extractors_of_the_index_are_refused(tmp_path):
+    folder, place = tmp_path / "clips", tmp_path / "i"
+    folder.mkdir()
+    for name, value in (("a.png", 50), ("b.png", 200)):
+        cv2.imwrite(str(folder / name), np.full((64, 64, 3), value, dtype=np.uint8))
+    same = {"visual": "hog-color", "options": {"visual": {"frames_per_second": 5.0}}}
+    with Index.build(folder, place, workers=1, **same) as index:
+        before = place.read_bytes()
+        for choices, says in (
+            ({"visual": "hog-color"}, r"visual features would be computed by hog-color with \S*frames_per_second"),
+            (
+                {"options": {"visual": {"frames_per_second": 2.0}}},
+                r"\S*frames_per_second 2.0 instead of 5.0 in .*i; omit",
+            ),
+            ({"weights": "untrained"}, "weights untrained: none of log-mel, hog-color accepts weights"),
+            ({"visual": "none"}, "--visual none: .*i was built with hog-color; omit --visual, or build another index"),
+            ({"audio": "log-mel"}, "--audio log-mel: .*i was built without audio; omit --audio, or build another"),
+            ({"media": "nowhere.csv"}, "the source has the media of its clips; leave out media"),
+        ):
+            with pytest.raises(InputError, match=says):
+                index.update(workers=1, **choices)
+        for choices in ({}, same, {**same, "audio": "none"}):
+            assert index.update(workers=1, **choices).changed == 0
+        assert place.read_bytes() == before
+
+
+def test_an_index_of_a_model_accepts_the_arguments_of_a_model_in_updates(features, model, tmp_path):
+    folder = model.save(tmp_path / "model")
+    Index.build(features, tmp_path / "i", model=folder).close()
+    with Index(tmp_path / "i") as index:
+        assert index.update(allow_other_features=True).changed == 0
+        with pytest.raises(InputError, match="the model determines the extractors; leave out visual"):
+            index.update(visual="none")
+
+
+def test_an_update_by_features_of_another_extractor_or_width_is_refused(features, tmp_path):
+    source, place, content = tmp_path / "f.h5", tmp_path / "i", read_features(features)
+    origin = {m: {"extractor": "log-mel", "parameters": {"bands": 64}, "about": {}} for m in content.features}
+    write_features(source, replace(content, provenance=origin))
+    with Index.build(source, place) as index:
+        for parts, says in (
+            (
+                {"provenance": origin | {"audio": origin["audio"] | {"extractor": "vggish"}}},
+                "vggish instead of log-mel",
+            ),
+            ({"provenance": origin | {"visual": origin["visual"] | {"parameters": {"bands": 32}}}}, "bands 32 instead"),
+            ({"features": content.features | {"audio": content.features["visual"]}}, "audio has 8 dimensions, but the"),
+        ):
+            write_features(source, replace(content, **{"provenance": origin, **parts}))
+            with pytest.raises(InputError, match=f"{says}.*or build another index"):
+                index.update()
+        write_features(source, replace(content, provenance={}))
+        assert index.update().changed == 0
 
 
 def test_a_modality_that_an_index_does_not_store_is_noted(features, tmp_path):
@@ -127,6 +167,13 @@ def test_a_refused_source_leaves_no_folder_behind(tmp_path):
     with pytest.raises(InputError):
         Index.build(tmp_path / "cut.h5", tmp_path / "no" / "such" / "i")
     assert [path.name for path in tmp_path.iterdir()] == ["cut.h5"]
+
+
+def test_files_in_the_folder_of_unfinished_work_are_kept(features, tmp_path):
+    (tmp_path / "i.work").mkdir()
+    (tmp_path / "i.work" / "mine.txt").write_text("mine")
+    aadml.index(features, tmp_path / "i")
+    assert (tmp_path / "i.work" / "mine.txt").read_text() == "mine"
 
 
 def test_an_output_that_cannot_be_a_file_is_refused_before_anything_is_decoded(tmp_path, monkeypatch):

@@ -112,6 +112,7 @@ def test_an_item_in_another_modality_is_that_of_the_clip(index):
     clip = index.search(audio=content.features["audio"][2], to="audio", k=1).hits[0]
     assert index.like(caption.number, "audio", to="audio", k=1).hits[0].number == clip.number
     assert index.like(clip.number, "text", to="text", k=1).hits[0].id == f"{clip.id}#1"
+    assert index.queries_of([caption.number, clip.number]) == [["audio", "text"]] * 2
 
 
 def test_a_clip_without_captions_is_not_replaced_by_the_captions_of_the_next_clip(tmp_path):
@@ -125,6 +126,7 @@ def test_a_clip_without_captions_is_not_replaced_by_the_captions_of_the_next_cli
     clip = index.search(audio=content.features["audio"][2], to="audio", k=1).hits[0]
     with pytest.raises(InputError, match=r"this index has no clip number .* with text; pass a clip with text"):
         index.like(clip.number, "text", to="text")
+    assert index.queries_of([clip.number]) == [["audio"]]
 
 
 @pytest.mark.slow

@@ -49,6 +49,11 @@ def extract_items(model, modality, items):
 
 
 @pytest.mark.slow
+def test_the_command_that_built_an_index_updates_it(index, clip_model):
+    assert index.update(visual=f"hf:{clip_model}", workers=1).changed == 0
+
+
+@pytest.mark.slow
 def test_words_rank_pictures_as_the_towers_do(index, pictures, clip_model):
     paths = sorted(pictures.iterdir())
     items, words = (

@@ -25,11 +25,19 @@ from tests.search.small_index import COLUMNS, FACTS, entry, matching_ids, read
         ("audio LIKE '%c.wav'", ["c"]),
         ("length(speaker) = 3 AND year BETWEEN 5 AND 20 -- and a comment", ["c"]),
         ("number IN (SELECT number FROM item WHERE label = 'cat')", ["a"]),
+        ("""item."label" IN ('cat') AND extra."speaker" IN ('ann')""", ["a"]),
+        ("instr('|' || item.\"label\" || '|', '|cat|') OR instr('|' || item.\"label\" || '|', '|do|')", ["a"]),
         ("0", []),
     ],
 )
 def test_conditions(index, where, ids):
     assert matching_ids(index, where) == ids
+
+
+@pytest.mark.parametrize("name", ['item."labl"', 'extra."labl"', "labl"])
+def test_a_name_that_is_not_a_column_is_refused(index, name):
+    with pytest.raises(InputError, match=r"no such column: .*labl; choose from id, split, label"):
+        matching_ids(index, f"{name} = 'dog'")
 
 
 def test_parameters_are_values_and_never_sql(index):

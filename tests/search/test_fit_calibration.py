@@ -1,7 +1,9 @@
 """Calibration of an index by validation clips of its own and of other files."""
 
+import json
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +13,7 @@ import torch
 import aadml
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.search import Index, fit_calibration
 from aadml.search.calibration import Calibration, Curve
 from aadml.search.exact_search import Gallery
@@ -46,6 +48,17 @@ def test_curves_of_another_version_are_refused_and_fitted_anew(easy, model, tmp_
         Index(tmp_path / "i")
     with Index.build(easy, tmp_path / "i", model=model) as index:
         assert len(index._state.calibrations) == 6
+
+
+@pytest.mark.parametrize(
+    ("curve", "says"), [({"level": float("nan")}, "not JSON compliant"), ({"kind": "isotonic"}, "'isotonic'")]
+)
+def test_damaged_curves_are_refused(curve, says):
+    calibration = asdict(Calibration(("audio",), "audio", Curve("logistic"), "class", 30, 9, 0.1, 0.1, 0.9))
+    record = CalibrationRecord(3, curves=[json.loads(json.dumps(calibration))])
+    assert fit_calibration.read_calibrations(record, Path("i")).keys() == {(("audio",), "audio")}
+    with pytest.raises(DamagedFileError, match=f"^i.*damaged.*{says}"):
+        fit_calibration.read_calibrations(replace(record, curves=[{**calibration, "curve": curve}]), Path("i"))
 
 
 @pytest.mark.slow
@@ -160,6 +173,27 @@ def test_an_update_keeps_the_precision(tmp_path):
         assert precisions(index) == {0.6}
     with Index.build(tmp_path / "clips.h5", tmp_path / "j") as index:
         assert precisions(index) == {0.9}
+
+
+def test_an_update_without_the_file_of_the_last_calibration_uses_the_clips_of_the_index(tmp_path):
+    content = synthetic(classes=4, train=5, valid=40, test=20, dimensions=(6, 5), difficulty=0.3)
+    source, other, notes = tmp_path / "clips.h5", tmp_path / "other.h5", []
+    for path in (source, other):
+        write_features(path, content)
+    with Index.build(source, tmp_path / "i", calibrate=other) as index:
+        before = index._state.facts.calibration
+        assert before.data == "other.h5"
+        other.unlink()
+        index.update(on_note=notes.append)
+        index.refresh()
+        assert (index._state.facts.calibration, notes) == (before, [])
+        write_features(source, content.select(np.arange(5, 65)))
+        assert index.update(on_note=notes.append).removed == 5
+        assert notes[0] == (
+            f"{other} does not exist, so the validation clips of the index are used; pass another file with --calibrate"
+        )
+        index.refresh()
+        assert (index._state.facts.calibration.data, len(index._state.calibrations)) == ("the index", 2)
 
 
 def test_calibration_clips_of_other_features_leave_no_index_behind(easy, model, tmp_path):

@@ -37,6 +37,18 @@ def test_a_clip_has_the_rank_of_its_best_caption():
     assert hit.score == pytest.approx(2 / 61)
 
 
+def test_captions_of_one_clip_do_not_lower_the_ranks_of_other_clips():
+    names = [("a", n) for n in range(1, 6)] + [("b", 1)]
+    captions = [
+        Hit(Item(f"{clip}#{n}", columns=dict(zip(CAPTION_COLUMNS, (clip, str(n), ""), strict=True))), n, 1.0, None, {})
+        for clip, n in names
+    ]
+    text = Found(tuple(captions), ("text",), "text", 6, "cosine")
+    assert [hit.ranks for hit in fused([results("visual", ["b", "a"]), text], 5).hits] == [
+        {"text": 1, "visual": 2}, {"visual": 1, "text": 2}
+    ]  # fmt: skip
+
+
 def test_probabilities_replace_ranks_if_every_modality_has_them():
     calibration = object.__new__(Calibration)
     sound = results("audio", ["a", "b"], [0.4, 0.3], calibration)

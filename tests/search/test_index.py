@@ -16,7 +16,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.scores import score_source
 from aadml.search import Index
 from aadml.search import index as indexes
-from aadml.search.store import create
+from aadml.search.store import change, create
 from tests.search.small_index import COLUMNS, FACTS, entry
 
 
@@ -117,6 +117,20 @@ def test_the_file_of_a_replaced_index_is_closed(features, tmp_path):
         assert not is_closed(index._search.database)
     assert is_closed(index._search.database)
     assert is_closed(index._pages.database)
+
+
+def test_a_reader_without_write_permission_reads_the_latest_state(index, monkeypatch):
+    permissions = monkeypatch.context
+    with permissions() as denied:
+        denied.setattr("aadml.search.store.os.access", lambda *_: False)
+        reader = Index(index)
+        assert len(reader) == 3
+    change(index, FACTS, COLUMNS, ["a"], [entry(f"d{n}", 4 + n) for n in range(600)])
+    with permissions() as denied, reader:
+        denied.setattr("aadml.search.store.os.access", lambda *_: False)
+        assert len(reader) == reader.browse().total == 602
+        assert reader.nearest({"audio": torch.ones(1, 3)}, "audio", k=700).among == 602
+        assert reader.item("d599")[0].id == "d599"
 
 
 def test_the_encoder_of_a_replaced_index_is_loaded_again_where_its_record_differs(features, tmp_path):

@@ -3,18 +3,19 @@
 import os
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
-from aadml.search.best_moment import read_moments
+from aadml.search.best_moment import MomentVectors, read_moments
 from aadml.search.captions import known_items
 from aadml.search.facts import read_facts
-from aadml.search.items import items_of, labels_of, vectors_of
-from aadml.search.store import CAPTION_COLUMNS, Entry, Item, connect, create, reading
+from aadml.search.items import galleries_of, items_of, labels_of, vectors_of
+from aadml.search.store import CAPTION_COLUMNS, Entry, Item, change, connect, create, reading
 from aadml.search.vector_maps import vector_map
-from tests.search.small_index import FACTS, read
+from tests.search.small_index import COLUMNS, FACTS, entry, read
 
 
 def test_what_is_written_is_read_in_the_order_of_the_ids(index):
@@ -51,6 +52,24 @@ def test_vectors_that_are_none_are_called_damaged(index, content, where):
         database.commit()
     with pytest.raises(InputError, match="damaged"):
         read(index)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_values_that_are_not_finite_are_damage(index, value):
+    moments = MomentVectors(np.array([0.0, 1.0]), np.array([[1, 2, 3], [4, 5, value]], dtype=np.float32))
+    change(index, FACTS, COLUMNS, [], [replace(entry("b"), moments={"audio": moments})])
+    said = pytest.raises(DamagedFileError, match="damaged: moment_audio, number 4 contains NaN or infinity")
+    with closing(connect(index)) as database, said, reading(database, index):
+        read_moments(database, "audio", [4])
+    change(index, FACTS, COLUMNS, [], [entry("b", value)])
+    with pytest.raises(DamagedFileError, match="damaged: the vectors of audio contain NaN or infinity"):
+        read(index)
+
+
+def test_an_unknown_similarity_is_damage(index):
+    said = pytest.raises(DamagedFileError, match="damaged: the similarity 'likeness' is unknown")
+    with closing(connect(index)) as database, said, reading(database, index):
+        galleries_of(database, "likeness")
 
 
 @pytest.mark.parametrize("rows", [[(1, bytes(12))], [(1, bytes(12)), (2, bytes(12)), (4, bytes(12))]])
@@ -97,6 +116,8 @@ def test_vectors_of_an_index_without_checksums_have_equally_many_whole_numbers(i
         ("UPDATE vector_audio SET content = 'text'", lambda database: vector_map(database, "audio")),
         ("UPDATE vector_audio SET content = x'000000'", lambda database: vector_map(database, "audio")),
         ("CREATE TABLE map_audio (number, content); INSERT INTO map_audio VALUES (1, 5)",
+         lambda database: vector_map(database, "audio")),
+        ("CREATE TABLE map_audio (number, content); INSERT INTO map_audio VALUES (1, x'ffffffff00000000')",
          lambda database: vector_map(database, "audio")),
         ("INSERT INTO moment_audio VALUES (1, 5, x'00000000')", lambda database: read_moments(database, "audio", [1])),
         ("INSERT INTO moment_audio VALUES (1, zeroblob(8), 5)", lambda database: read_moments(database, "audio", [1])),

@@ -149,6 +149,17 @@ def test_a_dropped_picture_finds_its_video_which_plays(opened, media, width, sch
     assert events == []
 
 
+def test_a_picture_has_no_player_and_clips_with_vectors_are_examples(opened):
+    page, events = opened()
+    figure = page.locator("#clips .card", has=page.get_by_text("a.png", exact=True)).locator("figure")
+    assert figure.locator("img").get_attribute("alt") == "a.png"
+    assert figure.locator("button").count() == 0
+    assert page.locator("#clips .player").count() == 4
+    names = [button.inner_text() for button in page.locator("#examples button").all()]
+    assert names == ["Sounds for the sound of cat", "Sounds for the sound of dog"]
+    assert events == []
+
+
 def test_the_whole_story(opened, media, site):
     page, events = opened()
     assert page.inner_text("#all-title") == "Clips (5)"
@@ -204,9 +215,9 @@ def test_values_are_chosen_and_left_again(opened):
     def clips(route):
         where = parse_qs(urlsplit(route.request.url).query).get("where", [""])[0]
         route.fulfill(
-            json={**EMPTY, "total": 5, "counts": {"label": {"bird": 3, "o'clock": 2}}}
+            json={**EMPTY, "total": 5, "counts": {"label": {"values": [["bird", 3], ["o'clock", 2]], "of": 2}}}
             if not where
-            else {**EMPTY, "total": 2 if where == """"label" IN ('o''clock')""" else -1}
+            else {**EMPTY, "total": 2 if where == """item."label" IN ('o''clock')""" else -1}
         )
 
     page.route("**/clips?*", clips)

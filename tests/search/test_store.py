@@ -3,7 +3,7 @@
 import shutil
 import sqlite3
 import threading
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -304,3 +304,33 @@ def test_columns_may_have_the_names_of_statements(index):
     change(index, FACTS, columns, ["a", "b", "c"], [Entry(Item("d", columns=columns), b"", {})])
     with closing(connect(index)) as database:
         assert next(items_of(database, [1])).columns == columns
+
+
+@pytest.mark.parametrize("is_delayed", [True, False])
+def test_a_rebuilt_index_has_nothing_from_the_log_of_the_removed_file(index, is_delayed):
+    with closing(connect(index)) as server:
+        with reading(server, index) if is_delayed else nullcontext():
+            known_items(server)
+            change(index, FACTS, COLUMNS, ["a"], [entry("d", 4)])
+        index.unlink()
+        create(index, FACTS, COLUMNS, [entry("new", 7)])
+        assert read(index) == (["new"], [7])
+    assert read(index) == (["new"], [7])
+
+
+def test_a_file_that_replaces_an_index_has_nothing_from_its_log(index, tmp_path):
+    create(tmp_path / "other.index", FACTS, COLUMNS, [entry("new", 7)])
+    with closing(connect(index)) as server:
+        change(index, FACTS, COLUMNS, ["a"], [entry("d", 4)])
+        known_items(server)
+        (tmp_path / "other.index").replace(index)
+        assert read(index) == (["new"], [7])
+    assert read(index) == (["new"], [7])
+
+
+def test_the_log_of_the_target_of_a_link_is_removed(index, tmp_path):
+    (tmp_path / "link").symlink_to(index)
+    index.unlink()
+    index.with_name(f"{index.name}-wal").write_bytes(b"of another file")
+    create(tmp_path / "link", FACTS, COLUMNS, [entry("new", 7)])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["clips.index", "link"]

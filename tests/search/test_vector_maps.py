@@ -15,7 +15,7 @@ from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import DamagedFileError
 from aadml.search import Index, vector_maps
 from aadml.search.store import change, create
-from aadml.search.vector_maps import principal
+from aadml.search.vector_maps import map_index, principal
 from tests.search.small_index import COLUMNS, FACTS, entry
 
 
@@ -129,5 +129,6 @@ def test_a_damaged_map_is_refused_and_named_by_verify(source, tmp_path, damage):
 
 def test_vectors_that_are_not_finite_are_damage(tmp_path):
     create(tmp_path / "i", FACTS, COLUMNS, [entry("a", 1.0), entry("b", float("nan"))])
-    with Index(tmp_path / "i") as index, pytest.raises(DamagedFileError, match="the vectors of audio contain NaN"):
-        index.layout("audio")
+    for use in (Index, map_index):
+        with pytest.raises(DamagedFileError, match="the vectors of audio contain NaN"):
+            use(tmp_path / "i")

@@ -5,24 +5,30 @@ const at = (id) => document.getElementById(id);
 const PAGE = 24, COLORS = 8, SHOWN = 12;
 const quoted = (text, mark) => mark + text.replaceAll(mark, mark + mark) + mark;
 
+// SQLite reads a quoted name as a text if no column has this name, but refuses a qualified name. A label may join several
+// classes.
+const among = (column, texts, joins) => {
+  const name = `${["label", "split"].includes(column) ? "item" : "extra"}.${quoted(column, '"')}`;
+  if (column !== "label" || !joins) return `${name} IN (${texts.map((text) => quoted(text, "'")).join(", ")})`;
+  return `(${texts.map((text) => `instr('|' || ${name} || '|', ${quoted(`|${text}|`, "'")})`).join(" OR ")})`;
+};
 // The SQL condition that joins chosen values ({column: [value, ...]}) and a typed condition.
-export const condition = (values, typed) => [
-  ...Object.entries(values).map(([column, texts]) => `${quoted(column, '"')} IN (${texts.map((text) => quoted(text, "'")).join(", ")})`),
+export const condition = (values, typed, joins) => [
+  ...Object.entries(values).map(([column, texts]) => among(column, texts, joins)),
   ...(typed ? [`(${typed}\n)`] : []),
 ].join(" AND ");
 
 export const showCounts = (counts, values, toggle, opened) => {
   const open = new Set([...document.querySelectorAll("#facets details[open]")].map((details) => details.dataset.column));
-  const columns = { ...Object.fromEntries(Object.keys(values).map((column) => [column, {}])), ...counts };
-  at("facets").replaceChildren(...Object.entries(columns).map(([column, found], n) => {
+  const columns = { ...Object.fromEntries(Object.keys(values).map((column) => [column, { values: [] }])), ...counts };
+  at("facets").replaceChildren(...Object.entries(columns).map(([column, { values: found, of }], n) => {
     const details = make("details"), row = make("div", "", "values"), chosen = values[column] ?? [];
     details.dataset.column = column;
     details.open = open.has(column) || (opened && n === 0 && window.innerWidth > 500);
     const name = column === "label" ? "class" : column;
     details.append(make("summary", chosen.length ? `${name}: ${chosen.join(", ")}` : name), row);
-    const rest = chosen.filter((text) => !(text in found)).map((text) => [text, 0]);
-    const entries = [...rest, ...Object.entries(found)];
-    const pills = entries.map(([text, number]) => {
+    const rest = chosen.filter((text) => !found.some(([name]) => name === text)).map((text) => [text, 0]);
+    const pills = [...rest, ...found].map(([text, number]) => {
       const pill = button(text, () => toggle(column, text));
       pill.append(make("small", count(number)));
       pill.setAttribute("aria-pressed", String(chosen.includes(text)));
@@ -30,6 +36,7 @@ export const showCounts = (counts, values, toggle, opened) => {
     });
     row.append(...pills.slice(0, SHOWN));
     if (pills.length > SHOWN) row.append(button(`${pills.length - SHOWN} more`, (more) => more.replaceWith(...pills.slice(SHOWN))));
+    if (of > found.length) row.append(make("small", `the ${found.length} most frequent of ${count(of)} classes`));
     return details;
   }));
 };
@@ -86,10 +93,10 @@ export const pageOf = async (where, offset, limit = PAGE) =>
   ({ offset, ...await answer(`clips?${new URLSearchParams({ where, offset, limit })}`) });
 
 // The counts of a chosen column ignore its chosen values, so that further values can be chosen.
-export const countsOf = async (page, values, typed) => {
+export const countsOf = async (page, values, typed, joins) => {
   const others = await Promise.all(Object.keys(values).map(async (column) => {
     const rest = Object.fromEntries(Object.entries(values).filter(([name]) => name !== column));
-    return [column, (await pageOf(condition(rest, typed), 0, 0)).counts[column] ?? {}];
+    return [column, (await pageOf(condition(rest, typed, joins), 0, 0)).counts[column] ?? { values: [] }];
   }));
   return { ...page.counts, ...Object.fromEntries(others) };
 };

@@ -37,17 +37,18 @@ const times = ([start, end]) => `${clock(start)} to ${end === null ? "the end" :
 let playing = null;
 const addressOf = (kind, clip) => `${kind}?${new URLSearchParams({ clip: clip.id })}`;  // numbers change with the index
 
-// A picture that becomes a player after a click, so that only pictures are loaded with the page.
+// A picture. With a sound or video it becomes a player after a click, so that only pictures are loaded with the page.
 export const figure = (clip, moment = null) => {
   if (!clip.has.length) return make("figure", "no media", "empty");
   const frame = make("figure"), play = make("button", "", "player"), still = make("img");
-  play.type = "button";
-  play.setAttribute("aria-label", `Play ${clip.id}`);
-  play.setAttribute("aria-pressed", "false");
-  still.alt = "";
+  still.alt = clip.plays ? "" : clip.id;
   still.loading = "lazy";
   still.addEventListener("error", () => still.replaceWith(make("span", "no picture", "empty absent")));
   still.src = addressOf("picture", clip);
+  if (!clip.plays) { frame.append(still); return frame; }
+  play.type = "button";
+  play.setAttribute("aria-label", `Play ${clip.id}`);
+  play.setAttribute("aria-pressed", "false");
   play.append(still);
   play.addEventListener("click", () => {
     const player = play.querySelector("video") || started(play, clip, moment);

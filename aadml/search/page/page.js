@@ -37,7 +37,9 @@ const toggle = (column, text) => {
   go({ ...values, offset: "", [`f.${column}`]: after.length ? JSON.stringify(after) : "" });
 };
 
-const ways = (clip) => clip.has.filter((from) => kinds().includes(from)).flatMap((from) => {
+const asks = (clip) => clip.vectors.filter((from) => from !== "text" && kinds().includes(from));
+
+const ways = (clip) => asks(clip).flatMap((from) => {
   const names = { audio: ["Sounds like this", "Sounds for this picture"], visual: ["Looks like this", "Pictures for this sound"] };
   return targets(from).filter((to) => names[to]).map((to) => {
     const words = names[to][from === to ? 0 : 1];
@@ -46,7 +48,7 @@ const ways = (clip) => clip.has.filter((from) => kinds().includes(from)).flatMap
 });
 
 const likes = (clip) => {
-  const names = clip.has.filter((from) => kinds().includes(from));
+  const names = asks(clip);
   if (!names.length) return [];
   const from = names.includes(results?.to) && subject(state()) ? results.to : names[0], details = make("details");
   details.append(make("summary", "other ways"), ...ways(clip));
@@ -141,7 +143,7 @@ const open = async () => {
   at("hits").replaceChildren();
   say(asking ? "Searching ..." : "");
   try {
-    const where = condition(chosen(values), values.where);
+    const where = condition(chosen(values), values.where, facts.joins_classes);
     if (asking) {
       values = complete(values);
       question = values.clip || "";
@@ -154,7 +156,7 @@ const open = async () => {
       at("asked").scrollIntoView();
     }
     const page = asking ? await pageOf(where, 0, 0) : await pageOf(where, Number(values.offset) || 0);
-    const counts = await countsOf(page, chosen(values), values.where);
+    const counts = await countsOf(page, chosen(values), values.where, facts.joins_classes);
     if (own !== running) return;
     showCounts(counts, chosen(values), toggle, !asking);
     if (asking) return;
@@ -171,7 +173,7 @@ const open = async () => {
 const showExamples = (examples) => {
   const [from, to] = facts.questions.find(([kind, other]) => kind === "audio" && other === "visual") ?? facts.questions[0] ?? [];
   const names = { audio: "sound", visual: "picture", text: "words", clip: "clip" };
-  const known = examples.filter((clip) => clip.has.includes(from));
+  const known = examples.filter((clip) => clip.vectors.includes(from));
   at("examples").replaceChildren(...known.map((clip) => button(
     `${names[to][0].toUpperCase()}${names[to].slice(1)}s for the ${names[from]} of ${clip.label || clip.id}`,
     () => go({ clip: clip.id, from, to }))));

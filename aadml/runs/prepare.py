@@ -1,8 +1,10 @@
 """Preparation of training: reading of the data, construction of the method, and checks of config and data."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from aadml.comparison.clips import Clips, Splits
@@ -54,8 +56,8 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
         splits: data in memory; None reads the data of the config.
 
     Raises:
-        InputError: the data cannot be read or do not match the config, a split has no item of a modality, or the method
-            or device is not available.
+        InputError: the data cannot be read or do not match the config, a split has no item of a modality, a split to
+            be ranked has no relevant item, or the method or device is not available.
     """
     if splits is None:
         check_towers(config)
@@ -66,6 +68,7 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
     model = untrained_model(config, splits, group.own_device(chosen_device(config.common.device, "config")))
     model.method.check_clips(splits.train)
     _check_galleries(splits)
+    _check_relevant(splits, ("test",) if model.method.fits_validation else ("valid", "test"))
     criterion = config.training.criterion
     _check_criterion(criterion, items if model.method.takes_missing else min(items, len(splits.valid.whole)))
     config = config.trained_in(model.method.precision)
@@ -87,6 +90,18 @@ def _check_galleries(splits: Splits) -> None:
                     f"{splits.name or 'the data'}: no clip of the split '{split}' has {modality}, so there is nothing "
                     f"to {action}; add clips with {modality} to this split, or omit the modality (--set modalities=A,B)"
                 )
+
+
+def _check_relevant(splits: Splits, names: Sequence[str]) -> None:
+    """Raise InputError if a split of `names` has clips, but no clip has a relevant item in its split."""
+    for split in names:
+        clips = splits[split]
+        rows = np.arange(len(clips))
+        if len(clips) and not clips.relevant.between(clips, rows, rows).some.any():
+            raise InputError(
+                f"relevance: no clip of the split '{split}' has a relevant item, because a relevant result is "
+                f"{clips.relevant.words}; add judgments or labels of these clips, or choose another relevance"
+            )
 
 
 def _gallery(clips: Clips) -> int:

@@ -53,6 +53,7 @@ class Batch:
         epoch: position of the epoch in its stage.
         present: modality -> (b,) bool, whether a clip has the modality; only for modalities that some training
             clips lack.
+        first_rows: (b,) row in the training set where the id of each row first occurs; None if no id is repeated.
     """
 
     features: Mapping[Modality, Any]
@@ -61,6 +62,12 @@ class Batch:
     generator: torch.Generator
     epoch: Epoch
     present: Mapping[Modality, Tensor] = field(default_factory=dict)
+    first_rows: Tensor | None = None
+
+    @property
+    def groups(self) -> Tensor:
+        """Number (b,) of the clip of each row; rows with equal ids, such as captions of a clip, share a number."""
+        return self.index if self.first_rows is None else self.first_rows
 
 
 @dataclass(frozen=True)
@@ -314,7 +321,8 @@ def batch_of(clips: Clips, rows: Tensor, device: torch.device, generator: torch.
     features = {m: on_device(clips[m], rows[group.own(len(rows))], device) for m in clips.modalities}
     labels = clips.labels[rows.to(clips.labels.device)].to(device)
     present = {m: flags[rows].to(device) for m, flags in clips.present.items()}
-    return Batch(features, labels, rows.to(device), generator, epoch, present)
+    first_rows = None if clips.first_rows is None else clips.first_rows[rows.cpu()].to(device)
+    return Batch(features, labels, rows.to(device), generator, epoch, present, first_rows)
 
 
 def on_device(features: Features, rows: Tensor, device: torch.device) -> Any:

@@ -1,12 +1,18 @@
 """Stages in two parts, batches of rows, cached vectors, and buffers that get the size of a loaded state."""
 
+from dataclasses import replace
+
+import pytest
 import torch
 from torch import nn
 
+from aadml.methods import METHODS
 from aadml.methods.inputs import STANDARD
+from aadml.methods.method import Context
 from aadml.methods.towers.options import PretrainedOptions
 from aadml.methods.towers.tower_learner import TowerLearner
 from aadml.methods.training.learner import Epoch, Learner, ResizedBuffers, batch_of, in_two
+from aadml.methods.training.settings import Training
 from tests.methods.trainings import clips
 
 
@@ -40,6 +46,25 @@ def test_a_batch_has_the_features_and_labels_of_its_rows():
     assert torch.equal(batch.labels, data.labels[rows])
     assert torch.equal(batch.index, rows)
     assert batch.present == {}
+    assert batch.groups is batch.index
+
+
+@pytest.mark.parametrize(("method", "name"), [("clip", "loss"), ("bic-net", "loss"), ("dcil", "ranking_loss")])
+def test_rows_of_one_clip_are_never_negatives_of_each_other(method, name):
+    context, small = Context({"audio": 5, "visual": 5}, 3, clips=6), {"hidden": (6,), "dimension": 8, "dropout": 0.0}
+    learner = METHODS[method](context, Training(), **small).learner
+    data = replace(clips(6), ids=("a", "b", "a", "b", "a", "c"))
+    epoch, generator = Epoch("ranking", 0, 1), torch.Generator()
+    batches = [batch_of(data, torch.tensor(rows), learner.device, generator, epoch) for rows in ([2, 0, 4], [0, 1, 2])]
+    assert batches[0].groups.tolist() == [0, 0, 0]
+    assert batches[1].groups.tolist() == [0, 1, 0]
+    same, other = (learner.players()["all"].loss(batch) for batch in batches)
+    assert same[name] == 0
+    assert other[name] > 0
+    if method == "dcil":
+        scores = [learner.classifier(learner.embed(values, m)) for m, values in batches[0].features.items()]
+        expected = sum(nn.functional.cross_entropy(values, torch.zeros(3, dtype=torch.int64)) for values in scores)
+        torch.testing.assert_close(same["instance_loss"], expected)
 
 
 def test_buffers_get_the_size_of_the_state_inside_any_module():

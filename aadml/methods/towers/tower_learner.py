@@ -173,15 +173,16 @@ class TowerLearner(CachingLearner):
         """Compute the scaled vectors (n, d) of n items in evaluation mode."""
         if isinstance(features, Tensor):
             return self._scaled(features.to(self.device), modality)
-        if id(features) not in self._cache:
+        vectors = self._stored(features)
+        if vectors is None:
             items, network = self.prepared(features, modality), self.networks[modality]
             with self.evaluated():
                 vectors, present = network.describe(items, stored=network.frozen)
             if not bool(present.all()):
                 files = ", ".join(items.failures)
                 raise InputError(f"{modality}: {files} cannot be decoded; omit or restore these files")
-            self._cache[id(features)] = (features, vectors)
-        return self._scaled(self._cache[id(features)][1].to(self.device), modality)
+            self._store(features, vectors)
+        return self._scaled(vectors.to(self.device), modality)
 
     def _batch_of_vectors(self, batch: Batch) -> Batch:
         rows = torch.arange(len(batch.index))[group.own(len(batch.index))]

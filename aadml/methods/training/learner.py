@@ -1,5 +1,6 @@
 """Learners: modules with players, stages and hooks for the training loop."""
 
+import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -272,11 +273,26 @@ class Learner(nn.Module, Embedder):
 
 
 class CachingLearner(Learner):
-    """A learner with a cache for the vectors of sources; the cache is cleared when the weights may change."""
+    """A learner with a cache for the vectors of sources.
+
+    The vectors of a source are dropped after the source is deleted. The cache is cleared when the weights may change.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self._cache: dict[int, tuple[Features, Tensor]] = {}  # by id of the features, held to keep the id
+        self._cache: dict[int, tuple[weakref.ref[Features], Tensor]] = {}  # by id of the features
+
+    def _stored(self, features: Features) -> Tensor | None:
+        """Return the vectors that `_store` cached for a source; None without such vectors."""
+        reference, vectors = self._cache.get(id(features), (None, None))
+        return vectors if reference is not None and reference() is features else None
+
+    def _store(self, features: Features, vectors: Tensor) -> None:
+        """Cache the vectors of a source that supports weak references, and drop the vectors of deleted sources."""
+        if not hasattr(features, "__weakref__"):
+            return
+        living = {key: entry for key, entry in self._cache.items() if entry[0]() is not None}
+        self._cache = living | {id(features): (weakref.ref(features), vectors)}
 
     def train(self, mode: bool = True) -> Self:
         """Set the mode; training mode clears the cache."""

@@ -78,8 +78,18 @@ def test_cached_vectors_are_dropped_once_weights_may_change():
     vectors = torch.zeros(1, 2)
     for change in (learner.train, lambda: learner.load_state_dict(learner.state_dict())):
         learner.eval()
-        learner._cache[id(vectors)] = (vectors, vectors)
+        learner._store(vectors, vectors + 1)
         learner.eval()
-        assert learner._cache
+        assert torch.equal(learner._stored(vectors), vectors + 1)
         change()
-        assert not learner._cache
+        assert learner._stored(vectors) is None
+
+
+def test_cached_vectors_live_no_longer_than_their_features():
+    learner, living = TowerLearner(OneLayer(), {}, PretrainedOptions(audio="hf:model"), STANDARD), torch.zeros(1, 2)
+    learner._store(living, living)
+    for _ in range(20):
+        learner._store(torch.zeros(1, 2), living)
+    assert len(learner._cache) <= 2
+    assert learner._stored(living) is living
+    assert learner._stored(torch.zeros(1, 2)) is None

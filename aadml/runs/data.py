@@ -23,6 +23,8 @@ from aadml.feature_extraction.foreign.tables import shown_address
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.options import OptionValues
+from aadml.feature_extraction.weights.hub_names import PREFIX, with_absolute_folder
+from aadml.methods.audio_text.options import UNTRAINED
 from aadml.retrieval.judgments import chosen_relevance, judgment_notes, relevance_name
 
 
@@ -372,10 +374,32 @@ def data_location(data: str | Path) -> str:
 
 
 def with_absolute_paths(config: Config) -> Config:
-    """Return the config with absolute paths of its data and judgments, so that a run can be used from any folder."""
-    common = config.common
+    """Return the config with absolute paths, so that a run can be used from any folder.
+
+    The paths are those of data, judgments, weight files, runs with initial weights, and folders of networks. Names of
+    absent files and folders are kept.
+    """
+    common, towers = config.common, config.towers
     data = data_location(common.data) if common.data else None
-    return replace(config, common=replace(common, data=data, relevance=relevance_name(common.relevance)))
+    return replace(
+        config,
+        common=replace(common, data=data, relevance=relevance_name(common.relevance)),
+        options=OptionValues(**{key: _absolute(key, value) for key, value in vars(config.options).items()}),
+        towers=towers and towers.renamed(with_absolute_folder),
+    )
+
+
+def is_path_of_weights(key: str) -> bool:
+    """Return whether the option `key` of a method is the path of a weight file or of a run with initial weights."""
+    return key == "start" or key.endswith("_weights")
+
+
+def _absolute(key: str, value: object) -> object:
+    if isinstance(value, str) and value.startswith(PREFIX):
+        return with_absolute_folder(value)
+    if not isinstance(value, str) or not is_path_of_weights(key) or value in ("", UNTRAINED):
+        return value
+    return str(Path(value).absolute()) if Path(value).exists() else value
 
 
 def read(

@@ -25,7 +25,7 @@ from aadml.model.facts import Facts, MethodFacts, TrainingData, fingerprint
 from aadml.model.files import build_method
 from aadml.model.model import Model
 from aadml.retrieval.metric_names import split_name
-from aadml.runs.data import load_splits
+from aadml.runs.data import is_path_of_weights, load_splits
 from aadml.runs.environment import data_hash
 
 
@@ -206,7 +206,7 @@ def _facts(config: Config, splits: Splits) -> Facts:
         class_names=train.class_names,
         clips=train.per_epoch,
         seed=config.common.seed,
-        towers=config.towers and config.towers.without_folders(),
+        towers=config.towers and config.towers.renamed(without_folder),
         protocol="inductive" if config.common.unseen_classes is None else "unseen-classes",
         features={m: fingerprint(splits.provenance.get(m, {})) for m in train.modalities},
     )
@@ -216,4 +216,4 @@ def _without_path(key: str, value: object) -> object:
     """Return the value of an option, with a path reduced to its file name, since the model does not need the folder."""
     if isinstance(value, str) and value.startswith(PREFIX):
         return without_folder(value)
-    return Path(value).name if isinstance(value, str) and (key == "start" or key.endswith("_weights")) else value
+    return Path(value).name if isinstance(value, str) and is_path_of_weights(key) else value

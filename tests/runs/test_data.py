@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -116,6 +117,31 @@ def test_modalities_are_kept_by_name_and_it_is_said_which_were_left_out(tmp_path
         InputError, match=r"modalities: \[visual, visual\] does not name two modalities; choose at least two"
     ):
         data.with_modalities(splits, ["visual", "visual"])
+
+
+def test_paths_of_weights_become_absolute_and_other_names_stay(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("weights.pth", "words.txt", "untrained"):
+        Path(name).touch()
+    for name in ("begun", "h", "deep/clap"):
+        Path(name).mkdir(parents=True)
+    options = {"audio_weights": "weights.pth", "text_weights": "words.txt", "start": "begun", "audio": "hf:h#mean"}
+    config = data.with_absolute_paths(assemble(method="audio-text", settings=as_settings("method", options)))
+    assert config.options.audio_weights == str(tmp_path / "weights.pth")
+    assert config.options.text_weights == str(tmp_path / "words.txt")
+    assert config.options.start == str(tmp_path / "begun")
+    assert config.options.audio == f"hf:{tmp_path / 'h'}#mean"
+    assert data.with_absolute_paths(config) == config
+    options = {"audio_weights": "untrained", "text_weights": "absent.txt", "start": "", "text": "hf:org/model"}
+    config = assemble(method="audio-text", settings=as_settings("method", options))
+    assert data.with_absolute_paths(config).options == config.options
+    config = assemble(settings=as_settings("towers", {"audio": "hf:deep/clap@deep/clap", "visual": "hf:org/model"}))
+    towers = data.with_absolute_paths(config).towers
+    assert (towers.audio, towers.visual) == (f"hf:{tmp_path / 'deep/clap'}@deep/clap", "hf:org/model")
+
+
+def as_settings(section, options):
+    return {f"{section}.{key}": value for key, value in options.items()}
 
 
 def test_a_rule_of_relevance_is_set_in_every_part_and_said(tmp_path):

@@ -24,7 +24,7 @@ from aadml.methods.training.settings import Training
 
 _OF_INNER = (
     "criterion", "takes_criterion", "takes_missing", "needs_same_texts", "in_bfloat16", "check_clips", "stages",
-    "validate", "warnings", "readout", "read_off", "proxy", "divides_batches",
+    "validate", "warnings", "readout", "read_off", "proxy", "divides_batches", "normalizes_batches",
 )  # fmt: skip
 """Attributes and methods of the inner learner that also apply to the learner with networks."""
 

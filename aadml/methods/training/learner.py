@@ -172,6 +172,7 @@ class Learner(nn.Module, Embedder):
             the features of the worker's own rows, and return the worker's part of a sum. `group.together` gathers
             the outputs of all workers.
         learns_beside_batches: whether the loss uses features of training clips outside the batch.
+        normalizes_batches: whether training normalizes by the statistics of a batch, which needs two clips or more.
     """
 
     criterion: str = "map_mean"
@@ -179,6 +180,7 @@ class Learner(nn.Module, Embedder):
     in_bfloat16: Literal["no", "possible", "shown"] = "possible"
     divides_batches: bool = False
     learns_beside_batches: bool = False
+    normalizes_batches: bool = False
 
     def players(self) -> Mapping[str, Player]:
         """Return the players by name; by default, one player of all trainable parameters with `_loss`."""

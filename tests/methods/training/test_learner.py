@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
 from aadml.methods.inputs import STANDARD
 from aadml.methods.method import Context
@@ -65,6 +66,23 @@ def test_rows_of_one_clip_are_never_negatives_of_each_other(method, name):
         scores = [learner.classifier(learner.embed(values, m)) for m, values in batches[0].features.items()]
         expected = sum(nn.functional.cross_entropy(values, torch.zeros(3, dtype=torch.int64)) for values in scores)
         torch.testing.assert_close(same["instance_loss"], expected)
+
+
+@pytest.mark.parametrize("method", ["msnsca", "dcca"])
+def test_batches_of_one_clip_are_refused_before_training_where_batches_are_normalized(method):
+    context, data = Context({"audio": 5, "visual": 5}, 3), clips(4)
+    built = METHODS[method](context, Training(batch=20))
+    built.check_clips(data)
+    with pytest.raises(InputError, match=r"there is 1 training clip with all modalities, but .* at least 2; add"):
+        built.check_clips(replace(data, present={"audio": torch.arange(4) < 1}))
+    with pytest.raises(InputError, match="there is 1 training clip"):
+        built.check_clips(replace(data, drawn_by=("a",) * 4))
+
+
+def test_a_batch_size_of_one_is_refused_where_batches_are_normalized():
+    built = METHODS["msnsca"](Context({"audio": 5, "visual": 5}, 3), Training(batch=1))
+    with pytest.raises(InputError, match=r"training.batch is 1, but .* at least 2 clips; set training.batch to 2 or"):
+        built.check_clips(clips(4))
 
 
 def test_buffers_get_the_size_of_the_state_inside_any_module():

@@ -11,6 +11,7 @@ from aadml.comparison.clips import Clips, Splits, numbered
 from aadml.comparison.options import Seed
 from aadml.comparison.relevance import LABEL, check_relevance
 from aadml.configuration.config import Common, Config, Fraction
+from aadml.configuration.presets import preset_path
 from aadml.data.captions.captioned_sets import captioned_splits, is_captioned
 from aadml.data.captions.several_texts import with_captions, with_texts
 from aadml.data.reading import SYNTHETIC, Views, is_address, open_data
@@ -310,7 +311,7 @@ class TrainingSource:
         reason = "some clips have no label" if one_each else "the clips do not have exactly one class each"
         chosen = "few_labels" if one_each else "pairs"
         say(f"{reason}, so config '{chosen}' is used; choose another config with --config or --method")
-        return chosen
+        return preset_path(chosen)
 
     def splits(self, config: Config) -> Splits:
         """Return the data in splits, with the keys of a config applied; see `load_splits`."""

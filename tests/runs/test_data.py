@@ -12,6 +12,7 @@ import aadml
 from aadml.comparison.clips import Clips, Splits
 from aadml.configuration.config import Common
 from aadml.configuration.from_arguments import assemble
+from aadml.configuration.presets import preset_path
 from aadml.data.splitting.splits import clips_of, to_splits
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
@@ -49,7 +50,7 @@ def test_labels_decide_where_a_training_starts(tmp_path):
     for given in (written(), written(labels=late), aadml.read(written()), "synthetic:ave", None):
         assert asked(given) == (None, [])
     chosen, said = asked(written(labels=some))
-    assert chosen == "few_labels"
+    assert chosen == preset_path("few_labels")
     assert said[0].startswith(
         "some clips have no label, so config 'few_labels' is used; choose another config with --config"
     )
@@ -57,7 +58,7 @@ def test_labels_decide_where_a_training_starts(tmp_path):
         file = written(labels=np.full(45, -1), **without)
         for given in (file, aadml.read(file), aadml.read(file).train):
             chosen, said = asked(given)
-            assert chosen == "pairs"
+            assert chosen == preset_path("pairs")
             assert said[0].startswith("the clips do not have exactly one class each, so config 'pairs' is used")
     assert asked(file, config="mine.yaml") == ("mine.yaml", [])
     assert asked(file, method="cca") == (None, [])
@@ -75,13 +76,13 @@ def test_labels_of_test_clips_alone_choose_the_same_config_for_a_file_and_in_mem
     write_features(tmp_path / "f.h5", content(labels=marks.argmax(1), all_labels=marks))
     splits = aadml.read(tmp_path / "f.h5")
     single = replace(splits, train=replace(splits.train, all_labels=None))
-    assert [chosen(given) for given in (tmp_path / "f.h5", splits, single)] == ["pairs"] * 3
+    assert [chosen(given) for given in (tmp_path / "f.h5", splits, single)] == [preset_path("pairs")] * 3
     late = np.full(45, -1)
     late[rows] = content().labels[rows]
     write_features(tmp_path / "g.h5", content(labels=late))
     clips = clips_of(content(labels=late))
     parts = (clips.select(torch.from_numpy(content().rows(split))) for split in ("train", "valid", "test"))
-    assert [chosen(given) for given in (tmp_path / "g.h5", Splits(*parts))] == ["pairs"] * 2
+    assert [chosen(given) for given in (tmp_path / "g.h5", Splits(*parts))] == [preset_path("pairs")] * 2
 
 
 def test_splits_without_validation_clips_are_trained_like_a_file_without(tmp_path):

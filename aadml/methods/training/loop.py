@@ -113,20 +113,25 @@ class _Loop:
 
     def _run_stage(self, stage: Stage) -> bool:
         """Run the remaining epochs of a stage, and return whether training continues."""
-        while self.progress.epoch < stage.epochs and not 0 < self.settings.patience <= self.progress.since_best:
+        while not self._is_over(stage):
             record = self._run_epoch(stage)
             if divergence := self._divergence(numbers(record)["loss"]):
                 self._stop(divergence)
                 return False
             self.progress.epoch += 1
             self.progress.epochs_done += 1
-            last = self.progress.epoch == stage.epochs
-            record = {**record, **self._score(stage), **self._score_train(last=last)}
+            record = {**record, **self._score(stage)}
+            last = self._is_over(stage)
+            record = {**record, **self._score_train(last=last)}
             with group.alone():
                 self.session.log(record, self._weights(last=last))
             self._warn()
             self.session.save(self._checkpoint())
         return True
+
+    def _is_over(self, stage: Stage) -> bool:
+        """Return whether a stage has no more epochs, by their number or by `training.patience`."""
+        return self.progress.epoch >= stage.epochs or 0 < self.settings.patience <= self.progress.since_best
 
     def _weights(self, *, last: bool) -> EpochWeights:
         return EpochWeights(self.learner, self.settings.batch, last, self.train.class_names)

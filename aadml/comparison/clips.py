@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, cast, overload
 
 import numpy as np
@@ -239,6 +240,13 @@ class Clips:
         for modality in self.modalities:
             flags &= self.present.get(modality, flags)
         return flags.nonzero()[:, 0]
+
+    @cached_property
+    def first_rows(self) -> Tensor | None:
+        """Row (n,) where the id of each row first occurs; None if no id is repeated."""
+        first: dict[str, int] = {}
+        rows = [first.setdefault(name, row) for row, name in enumerate(self.ids)]
+        return None if len(first) == len(rows) else torch.tensor(rows)
 
     def in_memory(self) -> "Clips":
         """Return the same clips with all vectors loaded into memory."""

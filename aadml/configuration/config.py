@@ -10,7 +10,7 @@ from annotated_types import Interval, Len, MinLen
 
 from aadml.comparison.options import Count, Seed
 from aadml.configuration import strict_yaml
-from aadml.configuration.overrides import Settings, expand_loss, named, setting_pairs, with_setting
+from aadml.configuration.overrides import Settings, expand_loss, is_recipe, named, setting_pairs, with_setting
 from aadml.feature_extraction.foreign.tables import shown_address
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
@@ -90,7 +90,8 @@ class Config:
         inputs: the `inputs` section.
         training: the `training` section.
         towers: the `towers` section; None if the method reads features.
-        recipe: a key of RECIPES, if the loss was chosen as a recipe; None otherwise.
+        recipe: a key of RECIPES, if the loss was chosen as a recipe whose selection and directions are not replaced;
+            None otherwise.
         sections: the other sections of the method: `loss`, `proxy`, `network`, ...
     """
 
@@ -301,7 +302,10 @@ class ConfigFile:
         values = expand_loss({"loss": defaults["loss"], **values}) if "loss" in wanted else values
         if "proxy" not in wanted and _names_identity(values.get("proxy", {})):
             del values["proxy"]  # "--loss NAME" also sets the proxy, which this method does not have
-        return ConfigFile({**defaults, **values})
+        values = {**defaults, **values}
+        if "loss" in wanted and not is_recipe(values):
+            del values["recipe"]
+        return ConfigFile(values)
 
     def _section_of(self, option: str) -> str:
         """Return the first section that has the option `option`; "" if no section has this option."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from aadml.configuration import strict_yaml
 from aadml.configuration.config import ConfigFile
-from aadml.configuration.presets import configs_folder
+from aadml.configuration.presets import configs_folder, preset_path
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import nearest
 
@@ -47,8 +47,7 @@ def parsed(text: str, place: Path) -> ConfigFile:
 
 
 def _found(name: str | Path) -> Path:
-    path = Path(name)
-    shipped = configs_folder() / f"{str(name).replace('-', '_')}.yaml"
+    path, shipped = Path(name), preset_path(str(name))
     if not path.is_file() and path.suffix == "" and shipped.is_file():
         path = shipped
     if not path.is_file():

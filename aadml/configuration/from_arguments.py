@@ -3,7 +3,7 @@
 from aadml.configuration.config import Config, ConfigFile
 from aadml.configuration.files import open_config
 from aadml.configuration.overrides import Flag, Settings, flag_settings
-from aadml.configuration.presets import configs_folder
+from aadml.configuration.presets import preset_path
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.methods import METHODS
 
@@ -43,10 +43,10 @@ def starting_file(config: str | None, method: str | None, *, sample: bool) -> Co
     if method:
         lookup(METHODS, method, "method")
     default = "sample" if sample else "aadml"
-    name = (method or default).replace("-", "_") if method != "aadml" else default
-    if method and not config and not (configs_folder() / f"{name}.yaml").is_file():
+    preset = preset_path(default if method in (None, "", "aadml") else method)
+    if method and not config and not preset.is_file():
         return ConfigFile({"method": method})  # a method from outside aadml defines its defaults in code
-    started = open_config(config or name)
+    started = open_config(config or preset)
     chosen = started.values.get("method")
     same = method == (chosen.get("name") if isinstance(chosen, dict) else chosen)
     return started.changed({"method": method}) if method and config and not same else started

@@ -7,14 +7,18 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import OptionValues, as_yaml, without
 from aadml.feature_extraction.ground.registry import JoinedRegistry, require_entry
 from aadml.losses import LOSSES
-from aadml.objective.recipes import RECIPES
+from aadml.objective.recipes import RECIPES, Recipe
 from aadml.proxies import PROXIES, prefix_of
 
 IDENTITY = "identity"
 """Name of the proxy that leaves every anchor unchanged."""
 
 
-Settings = Mapping[str, object] | Sequence[str] | None
+Values = Mapping[str, object]
+"""Nested plain values of a config by key, as in YAML."""
+
+
+Settings = Values | Sequence[str] | None
 """Values of any keys of the config, as {"proxy.k": 5} or ["proxy.k=5"]; None for no value."""
 
 
@@ -59,24 +63,24 @@ def parse_setting(text: str, flag: str = "--set") -> tuple[str, object]:
         raise InputError(f"{flag} {text}: {str(error).removeprefix('line 1: ')}") from error
 
 
-def with_setting(values: Mapping[str, object], path: str, value: object) -> dict[str, object]:
+def with_setting(values: Values, path: str, value: object) -> dict[str, object]:
     """Return a copy of `values` with `value` at the dotted path `path` ("proxy.k").
 
     The path `loss` accepts a shorthand. "aa-triplet" also sets the proxy, and "hard-triplet" also sets the
     selection. A loss without the prefix of a proxy sets the proxy `identity`. The options of the previous loss are
-    dropped, as are the selection and the directions of a previous recipe. The paths `proxy` and
-    `proxy.name` replace the proxy of a shorthand.
+    dropped, as are the selection and the directions of a previous recipe. The path `loss.name`, or `loss` with a
+    mapping that has a name, also replaces a previous recipe, but keeps the proxy. The paths `proxy` and `proxy.name`
+    replace the proxy of a shorthand.
 
     Raises:
         InputError: a part of the path is neither a mapping nor a name, or the loss or the proxy is invalid.
     """
+    if path == "loss.name" or (path == "loss" and _name_of(value) is not None):
+        values = _without_recipe(values)
     if path == "loss" and isinstance(value, str):
         current = values.get("proxy") if proxy_prefix_of(value) else IDENTITY
         proxy = {} if current is None else {"proxy": current}
-        # the recipe has also set the selection and the directions
-        dropped = ("loss", "recipe", "selection", "directions") if "recipe" in values else ("loss",)
-        remaining = {key: inner for key, inner in values.items() if key not in dropped}
-        return remaining | expand_loss({"loss": value, **proxy})
+        return {key: inner for key, inner in values.items() if key != "loss"} | expand_loss({"loss": value, **proxy})
     head, _, rest = path.partition(".")
     unnamed = path == "proxy" and isinstance(value, Mapping) and "name" not in value
     if path in ("proxy", "proxy.name") and "loss" in values and not unnamed:
@@ -108,7 +112,7 @@ def named(section: object, where: str) -> tuple[str, OptionValues]:
     raise InputError(f"{where} is {as_yaml(section)}; pass a name, or a mapping with a 'name' and only strings as keys")
 
 
-def expand_loss(values: Mapping[str, object]) -> dict[str, object]:
+def expand_loss(values: Values) -> dict[str, object]:
     """Return `values` with the shorthand of the loss ("aa-hard-triplet") replaced by the implied sections.
 
     Sections that are already in `values` override those of a recipe. Values without a loss, and values in which a
@@ -139,9 +143,47 @@ def expand_loss(values: Mapping[str, object]) -> dict[str, object]:
     return brought | values | {"recipe": name, "loss": {**recipe.loss, **vars(options)}}
 
 
+def is_recipe(values: Values) -> bool:
+    """Return whether the loss, the selection and the directions of complete values are still those of `recipe`.
+
+    Options of the loss and of the selection may differ. An unknown recipe counts as unchanged.
+    """
+    recipe = _recipe_of(values)
+    if recipe is None:
+        return True
+    directions = values.get("directions")
+    directions = (directions,) if isinstance(directions, str) else directions
+    return (
+        _name_of(values.get("loss")) == recipe.loss["name"]
+        and (recipe.selection is None or _name_of(values.get("selection")) == recipe.selection["name"])
+        and (recipe.directions is None or not isinstance(directions, Sequence) or recipe.directions == (*directions,))
+    )
+
+
+def _without_recipe(values: Values) -> Values:
+    """Return `values` without a recipe, its options of the loss, and the selection and directions beside the recipe."""
+    if "recipe" not in values:
+        return values
+    recipe, loss = _recipe_of(values), values.get("loss")
+    remaining = {key: inner for key, inner in values.items() if key not in ("recipe", "selection", "directions")}
+    if recipe is not None and isinstance(loss, Mapping):
+        remaining["loss"] = {key: option for key, option in loss.items() if key not in recipe.loss}
+    return remaining
+
+
+def _recipe_of(values: Values) -> Recipe | None:
+    name = values.get("recipe")
+    return RECIPES.get(name) if isinstance(name, str) else None
+
+
+def _name_of(section: object) -> object:
+    """Return the name in a section that chooses an entry, which may be only a name; None without a name."""
+    return section.get("name") if isinstance(section, Mapping) else section if isinstance(section, str) else None
+
+
 def _without_prefix(loss: object) -> object:
     """Return a section `loss` without the prefix of a proxy in its name ("triplet" instead of "aa-triplet")."""
-    name = loss.get("name") if isinstance(loss, Mapping) else loss
+    name = _name_of(loss)
     if not isinstance(name, str):
         return loss
     plain = name.removeprefix(proxy_prefix_of(name))

@@ -8,3 +8,8 @@ def configs_folder() -> Path:
     package = Path(__file__).parents[1]
     inside = package / "configs"
     return inside if inside.is_dir() else package.parent / "configs"
+
+
+def preset_path(name: str) -> Path:
+    """Return the path of the preset `name`, with "-" or "_" between words; the file may be absent."""
+    return configs_folder() / f"{name.replace('-', '_')}.yaml"

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from aadml.configuration.overrides import setting_pairs
+from aadml.configuration.presets import preset_path
 from aadml.data.ave import CLOCK, CLOCK_LIMIT, with_drawn_clock
 from aadml.data.reading import open_data
 from aadml.feature_extraction.feature_file.content import FeatureFile
@@ -78,7 +79,7 @@ def _runs(name: str, place: str, parts: Sequence[str], plan: ReproductionPlan, n
     for message in other_size(name, content):
         note(f"{Path(place).name}: {message}")
     clips = len(content.rows("train"))
-    base = PAPER.data_sets[name].config
+    base = str(preset_path(PAPER.data_sets[name].config))
     changes = Overrides(dict(setting_pairs(plan.settings)))
     shared = RowSettings(place, changes, plan.max_epochs, base, with_controls=False)
     runs = paper_runs(

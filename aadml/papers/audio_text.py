@@ -8,6 +8,7 @@ from pathlib import Path
 from aadml.configuration.config import Config
 from aadml.configuration.from_arguments import assemble
 from aadml.configuration.overrides import setting_pairs
+from aadml.configuration.presets import preset_path
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import made, schema
 from aadml.methods import METHODS
@@ -157,7 +158,7 @@ def _base(name: str, dataset: str, place: str | None, plan: ReproductionPlan) ->
     """Return the starting config of the runs on a data set."""
     narrow = place is None or plan.quick
     preset = starting_config(name, None if narrow else dataset)
-    base = with_sample_data(assemble(plan.settings, config=preset, data=place), plan.note)
+    base = with_sample_data(assemble(plan.settings, config=str(preset_path(preset)), data=place), plan.note)
     base = at_most(base, plan.max_epochs)
     return shortened(base, len(load_splits(base).train)) if plan.quick else base
 

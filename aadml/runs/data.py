@@ -11,6 +11,7 @@ from aadml.comparison.clips import Clips, Splits, numbered
 from aadml.comparison.options import Seed
 from aadml.comparison.relevance import LABEL, check_relevance
 from aadml.configuration.config import Common, Config, Fraction
+from aadml.configuration.presets import preset_path
 from aadml.data.captions.captioned_sets import captioned_splits, is_captioned
 from aadml.data.captions.several_texts import with_captions, with_texts
 from aadml.data.reading import SYNTHETIC, Views, is_address, open_data
@@ -23,6 +24,8 @@ from aadml.feature_extraction.foreign.tables import shown_address
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.import_paths import search_beside
 from aadml.feature_extraction.ground.options import OptionValues
+from aadml.feature_extraction.weights.hub_names import PREFIX, with_absolute_folder
+from aadml.methods.audio_text.options import UNTRAINED
 from aadml.retrieval.judgments import chosen_relevance, judgment_notes, relevance_name
 
 
@@ -308,7 +311,7 @@ class TrainingSource:
         reason = "some clips have no label" if one_each else "the clips do not have exactly one class each"
         chosen = "few_labels" if one_each else "pairs"
         say(f"{reason}, so config '{chosen}' is used; choose another config with --config or --method")
-        return chosen
+        return preset_path(chosen)
 
     def splits(self, config: Config) -> Splits:
         """Return the data in splits, with the keys of a config applied; see `load_splits`."""
@@ -372,10 +375,32 @@ def data_location(data: str | Path) -> str:
 
 
 def with_absolute_paths(config: Config) -> Config:
-    """Return the config with absolute paths of its data and judgments, so that a run can be used from any folder."""
-    common = config.common
+    """Return the config with absolute paths, so that a run can be used from any folder.
+
+    The paths are those of data, judgments, weight files, runs with initial weights, and folders of networks. Names of
+    absent files and folders are kept.
+    """
+    common, towers = config.common, config.towers
     data = data_location(common.data) if common.data else None
-    return replace(config, common=replace(common, data=data, relevance=relevance_name(common.relevance)))
+    return replace(
+        config,
+        common=replace(common, data=data, relevance=relevance_name(common.relevance)),
+        options=OptionValues(**{key: _absolute(key, value) for key, value in vars(config.options).items()}),
+        towers=towers and towers.renamed(with_absolute_folder),
+    )
+
+
+def is_path_of_weights(key: str) -> bool:
+    """Return whether the option `key` of a method is the path of a weight file or of a run with initial weights."""
+    return key == "start" or key.endswith("_weights")
+
+
+def _absolute(key: str, value: object) -> object:
+    if isinstance(value, str) and value.startswith(PREFIX):
+        return with_absolute_folder(value)
+    if not isinstance(value, str) or not is_path_of_weights(key) or value in ("", UNTRAINED):
+        return value
+    return str(Path(value).absolute()) if Path(value).exists() else value
 
 
 def read(

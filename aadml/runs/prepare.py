@@ -1,8 +1,10 @@
 """Preparation of training: reading of the data, construction of the method, and checks of config and data."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from aadml.comparison.clips import Clips, Splits
@@ -23,7 +25,7 @@ from aadml.model.facts import Facts, MethodFacts, TrainingData, fingerprint
 from aadml.model.files import build_method
 from aadml.model.model import Model
 from aadml.retrieval.metric_names import split_name
-from aadml.runs.data import load_splits
+from aadml.runs.data import is_path_of_weights, load_splits
 from aadml.runs.environment import data_hash
 
 
@@ -54,8 +56,8 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
         splits: data in memory; None reads the data of the config.
 
     Raises:
-        InputError: the data cannot be read or do not match the config, a split has no item of a modality, or the method
-            or device is not available.
+        InputError: the data cannot be read or do not match the config, a split has no item of a modality, a split to
+            be ranked has no relevant item, or the method or device is not available.
     """
     if splits is None:
         check_towers(config)
@@ -66,6 +68,7 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
     model = untrained_model(config, splits, group.own_device(chosen_device(config.common.device, "config")))
     model.method.check_clips(splits.train)
     _check_galleries(splits)
+    _check_relevant(splits, ("test",) if model.method.fits_validation else ("valid", "test"))
     criterion = config.training.criterion
     _check_criterion(criterion, items if model.method.takes_missing else min(items, len(splits.valid.whole)))
     config = config.trained_in(model.method.precision)
@@ -87,6 +90,18 @@ def _check_galleries(splits: Splits) -> None:
                     f"{splits.name or 'the data'}: no clip of the split '{split}' has {modality}, so there is nothing "
                     f"to {action}; add clips with {modality} to this split, or omit the modality (--set modalities=A,B)"
                 )
+
+
+def _check_relevant(splits: Splits, names: Sequence[str]) -> None:
+    """Raise InputError if a split of `names` has clips, but no clip has a relevant item in its split."""
+    for split in names:
+        clips = splits[split]
+        rows = np.arange(len(clips))
+        if len(clips) and not clips.relevant.between(clips, rows, rows).some.any():
+            raise InputError(
+                f"relevance: no clip of the split '{split}' has a relevant item, because a relevant result is "
+                f"{clips.relevant.words}; add judgments or labels of these clips, or choose another relevance"
+            )
 
 
 def _gallery(clips: Clips) -> int:
@@ -191,7 +206,7 @@ def _facts(config: Config, splits: Splits) -> Facts:
         class_names=train.class_names,
         clips=train.per_epoch,
         seed=config.common.seed,
-        towers=config.towers and config.towers.without_folders(),
+        towers=config.towers and config.towers.renamed(without_folder),
         protocol="inductive" if config.common.unseen_classes is None else "unseen-classes",
         features={m: fingerprint(splits.provenance.get(m, {})) for m in train.modalities},
     )
@@ -201,4 +216,4 @@ def _without_path(key: str, value: object) -> object:
     """Return the value of an option, with a path reduced to its file name, since the model does not need the folder."""
     if isinstance(value, str) and value.startswith(PREFIX):
         return without_folder(value)
-    return Path(value).name if isinstance(value, str) and (key == "start" or key.endswith("_weights")) else value
+    return Path(value).name if isinstance(value, str) and is_path_of_weights(key) else value

@@ -10,6 +10,7 @@ from aadml.feature_extraction.ground.options import schema, sections
 from aadml.methods import METHODS
 from aadml.methods.method import Prior
 from aadml.model.packing import WEIGHTS
+from aadml.runs.data import is_path_of_weights
 from aadml.runs.environment import installed_version
 
 
@@ -50,7 +51,7 @@ def prior_folder(place: Path, config: Config, prior: Prior) -> Path:
 def _initial_weights(config: Config) -> Iterator[bytes]:
     """Yield the name and SHA-256 of each file of initial weights."""
     for key, value in vars(config.options).items():
-        if not isinstance(value, str) or not value or not (key.endswith("_weights") or key == "start"):
+        if not isinstance(value, str) or not value or not is_path_of_weights(key):
             continue
         place = Path(value) / WEIGHTS if key == "start" else Path(value)
         for path in sorted(place.iterdir()) if place.is_dir() else [place]:

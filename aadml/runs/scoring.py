@@ -78,8 +78,9 @@ def score_model(
 def _train_map(model: Model, train: Clips, session: Session) -> float | None:
     """Return the MAP of the training clips with the weights of the chosen epoch.
 
-    The MAP is None with `train_map` off, after training without epochs, or for clips that cannot be scored.
+    The MAP is None with `train_map` off, after training without epochs, for clips that cannot be scored, or without
+    relevant items.
     """
     if not session.history or not model.facts.training.train_map or not can_be_scored(train):
         return None
-    return float(train_scores(model.embed_clips(train))["map_mean"])
+    return train_scores(model.embed_clips(train)).get("map_mean")

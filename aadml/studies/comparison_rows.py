@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from aadml.configuration.config import DEFAULT_METHOD, Config, ConfigFile, resolve
 from aadml.configuration.files import open_config
 from aadml.configuration.overrides import expand_loss
-from aadml.configuration.presets import configs_folder
+from aadml.configuration.presets import configs_folder, preset_path
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import as_yaml
 from aadml.feature_extraction.ground.registry import JoinedRegistry, lookup
@@ -88,7 +88,7 @@ class RowSettings:
     @cached_property
     def base(self) -> ConfigFile:
         """Config file whose metric loss is replaced by each compared loss."""
-        return open_config(self.config or DEFAULT_METHOD)
+        return open_config(self.config or preset_path(DEFAULT_METHOD))
 
     def space_of(self, file: ConfigFile) -> Space:
         """Return the search space of a config file without the keys that these settings set."""
@@ -251,9 +251,8 @@ def file_of(name: str) -> ConfigFile:
     Raises:
         InputError: no method and no preset has this name, or the file cannot be read.
     """
-    stem = name.replace("-", "_")
-    if (configs_folder() / f"{stem}.yaml").is_file():
-        return open_config(stem)
+    if (path := preset_path(name)).is_file():
+        return open_config(path)
     lookup(known_methods(), name, "method or config")
     return ConfigFile({"method": name})  # the code of a method from outside aadml defines all its defaults
 

@@ -1,5 +1,6 @@
 """Names of pretrained networks: `hf:MODEL[@revision][#pooling]` sets an extractor and three of its options."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 PREFIX = "hf:"
@@ -30,5 +31,15 @@ def expanded(name: str, modality: str) -> tuple[str, dict[str, str]]:
 
 def without_folder(name: str) -> str:
     """Return `hf:FOLDER` with only the last part of the folder's path; a name on the hub is unchanged."""
+    return _in_folder(name, lambda folder: folder.resolve().name)
+
+
+def with_absolute_folder(name: str) -> str:
+    """Return `hf:FOLDER` with the absolute path of the folder; a name on the hub is unchanged."""
+    return _in_folder(name, lambda folder: str(folder.absolute()))
+
+
+def _in_folder(name: str, change: Callable[[Path], str]) -> str:
     model = expanded(name, "text")[1]["model"]
-    return name.replace(model, Path(model).resolve().name, 1) if Path(model).expanduser().exists() else name
+    folder = Path(model).expanduser()
+    return PREFIX + name.removeprefix(PREFIX).replace(model, change(folder), 1) if folder.exists() else name

@@ -77,6 +77,39 @@ def test_choosing_another_loss_drops_what_belonged_to_the_one_before():
     assert plain.label() == "contrastive"
 
 
+@pytest.mark.parametrize(
+    ("settings", "label", "selection"),
+    [
+        (["loss.name=contrastive"], "contrastive", "all"),
+        (["loss.name=aa-contrastive"], "aa-contrastive", "all"),
+        (["loss.name=complete-triplet"], "complete-triplet", "all"),
+        ({"loss": {"name": "contrastive"}}, "contrastive", "all"),
+        ({"loss": {"name": "aa-hard-triplet", "margin": 0.5}}, "aa-hard-triplet", "hardest"),
+        (["selection=all"], "triplet", "all"),
+        (["selection.score=cosine", "loss.margin=0.5", "directions=both-both"], "hard-triplet", "hardest"),
+    ],
+)
+def test_a_config_has_the_name_of_a_recipe_only_with_its_loss_and_sections(settings, label, selection):
+    changed = assemble(settings, loss="hard-triplet")
+    assert (changed.label(), changed.section("selection").name) == (label, selection)
+
+
+def test_another_loss_drops_the_options_of_the_recipe_and_keeps_others():
+    changed = assemble(["loss.weight=0.25", "loss.name=contrastive"], loss="triplet-sum")
+    assert (changed["loss"]["weight"], changed["loss"]["reduction"]) == (
+        0.25,
+        config(loss="contrastive")["loss"]["reduction"],
+    )
+
+
+def test_a_file_may_not_name_a_recipe_whose_sections_it_replaces():
+    assert resolve({"recipe": "hard-triplet", "loss": "triplet"}).label() == "triplet"
+    assert resolve({"loss": "complete-triplet", "directions": "all"}).label() == "triplet"
+    assert resolve({"loss": "complete-triplet"}).label() == "complete-triplet"
+    with pytest.raises(InputError, match=r"^recipe"):
+        resolve({"recipe": "hard", "loss": "triplet"})
+
+
 def test_flags_win_over_the_file_and_set_wins_over_flags():
     flags = {"training.epochs": 7}
     assert config(**flags)["training"]["epochs"] == 7

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import aadml
 from aadml.comparison.clips import Clips, Splits
 from aadml.configuration.config import Common
 from aadml.configuration.from_arguments import assemble
+from aadml.configuration.presets import preset_path
 from aadml.data.splitting.splits import clips_of, to_splits
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
@@ -48,7 +50,7 @@ def test_labels_decide_where_a_training_starts(tmp_path):
     for given in (written(), written(labels=late), aadml.read(written()), "synthetic:ave", None):
         assert asked(given) == (None, [])
     chosen, said = asked(written(labels=some))
-    assert chosen == "few_labels"
+    assert chosen == preset_path("few_labels")
     assert said[0].startswith(
         "some clips have no label, so config 'few_labels' is used; choose another config with --config"
     )
@@ -56,7 +58,7 @@ def test_labels_decide_where_a_training_starts(tmp_path):
         file = written(labels=np.full(45, -1), **without)
         for given in (file, aadml.read(file), aadml.read(file).train):
             chosen, said = asked(given)
-            assert chosen == "pairs"
+            assert chosen == preset_path("pairs")
             assert said[0].startswith("the clips do not have exactly one class each, so config 'pairs' is used")
     assert asked(file, config="mine.yaml") == ("mine.yaml", [])
     assert asked(file, method="cca") == (None, [])
@@ -74,13 +76,13 @@ def test_labels_of_test_clips_alone_choose_the_same_config_for_a_file_and_in_mem
     write_features(tmp_path / "f.h5", content(labels=marks.argmax(1), all_labels=marks))
     splits = aadml.read(tmp_path / "f.h5")
     single = replace(splits, train=replace(splits.train, all_labels=None))
-    assert [chosen(given) for given in (tmp_path / "f.h5", splits, single)] == ["pairs"] * 3
+    assert [chosen(given) for given in (tmp_path / "f.h5", splits, single)] == [preset_path("pairs")] * 3
     late = np.full(45, -1)
     late[rows] = content().labels[rows]
     write_features(tmp_path / "g.h5", content(labels=late))
     clips = clips_of(content(labels=late))
     parts = (clips.select(torch.from_numpy(content().rows(split))) for split in ("train", "valid", "test"))
-    assert [chosen(given) for given in (tmp_path / "g.h5", Splits(*parts))] == ["pairs"] * 2
+    assert [chosen(given) for given in (tmp_path / "g.h5", Splits(*parts))] == [preset_path("pairs")] * 2
 
 
 def test_splits_without_validation_clips_are_trained_like_a_file_without(tmp_path):
@@ -116,6 +118,31 @@ def test_modalities_are_kept_by_name_and_it_is_said_which_were_left_out(tmp_path
         InputError, match=r"modalities: \[visual, visual\] does not name two modalities; choose at least two"
     ):
         data.with_modalities(splits, ["visual", "visual"])
+
+
+def test_paths_of_weights_become_absolute_and_other_names_stay(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("weights.pth", "words.txt", "untrained"):
+        Path(name).touch()
+    for name in ("begun", "h", "deep/clap"):
+        Path(name).mkdir(parents=True)
+    options = {"audio_weights": "weights.pth", "text_weights": "words.txt", "start": "begun", "audio": "hf:h#mean"}
+    config = data.with_absolute_paths(assemble(method="audio-text", settings=as_settings("method", options)))
+    assert config.options.audio_weights == str(tmp_path / "weights.pth")
+    assert config.options.text_weights == str(tmp_path / "words.txt")
+    assert config.options.start == str(tmp_path / "begun")
+    assert config.options.audio == f"hf:{tmp_path / 'h'}#mean"
+    assert data.with_absolute_paths(config) == config
+    options = {"audio_weights": "untrained", "text_weights": "absent.txt", "start": "", "text": "hf:org/model"}
+    config = assemble(method="audio-text", settings=as_settings("method", options))
+    assert data.with_absolute_paths(config).options == config.options
+    config = assemble(settings=as_settings("towers", {"audio": "hf:deep/clap@deep/clap", "visual": "hf:org/model"}))
+    towers = data.with_absolute_paths(config).towers
+    assert (towers.audio, towers.visual) == (f"hf:{tmp_path / 'deep/clap'}@deep/clap", "hf:org/model")
+
+
+def as_settings(section, options):
+    return {f"{section}.{key}": value for key, value in options.items()}
 
 
 def test_a_rule_of_relevance_is_set_in_every_part_and_said(tmp_path):

@@ -216,3 +216,34 @@ def test_only_training_clips_are_trained_on(split):
     bare = replace(splits()[split], present={"flow": torch.zeros(len(splits()[split]), dtype=torch.bool)})
     with pytest.raises(InputError, match=f"nothing to {'train on' if split == 'train' else 'rank'}; add clips"):
         _check_galleries(splits().having(split, bare))
+
+
+def judged(path, *prefixes):
+    """Twenty complete clips a split, named by its initial, and settings with judgments for some of the splits."""
+    lines = [f"{letter}{n},{letter}{n + 4},1" for letter in prefixes for n in range(8)]
+    path.write_text("\n".join(["query,item,grade", *lines]))
+    drawn_clips = [drawn(20, seed, lacking=0, widths={"audio": 6, "visual": 5}) for seed in range(3)]
+    parts = [
+        replace(clips, ids=tuple(f"{letter}{n}" for n in range(20)), present={})
+        for clips, letter in zip(drawn_clips, "abc", strict=True)
+    ]
+    return Splits(*parts), {"relevance": path, "settings": {**SMALL, "training.train_map": 1}}
+
+
+def test_judgments_without_training_clips_omit_only_their_map(tmp_path):
+    data, options = judged(tmp_path / "judged.csv", "b", "c")
+    model = aadml.fit(data, loss="triplet", runs=tmp_path / "runs", **options)
+    assert all("train loss" in record and "train map_mean" not in record for record in model.records())
+    assert model.record.train_map is None
+
+
+@pytest.mark.parametrize(("letters", "split"), [("c", "valid"), ("b", "test")])
+def test_judgments_must_concern_validation_and_test_clips(letters, split, tmp_path):
+    data, options = judged(tmp_path / "judged.csv", *letters)
+    with pytest.raises(InputError, match=f"no clip of the split '{split}' has a relevant item"):
+        aadml.fit(data, loss="triplet", **options)
+
+
+def test_a_method_without_epochs_needs_no_judgments_of_validation_clips(tmp_path):
+    data, options = judged(tmp_path / "judged.csv", "c")
+    assert aadml.fit(data, method="random", relevance=options["relevance"]).evaluation["map_mean"] > 0

@@ -128,7 +128,7 @@ def test_options_of_a_loss_are_set_after_the_loss():
     hard = next(cell for cell in found if cell.settings.values["loss"] == "aa-hard-triplet")
     assert hard.config["selection"]["name"] == "hardest"
     found = cells("selection=all,semi-hard", "loss=triplet,hard-triplet")
-    assert [cell.config["selection"]["name"] for cell in found] == ["all", "all", "semi-hard", "semi-hard"]
+    assert [cell.config["selection"]["name"] for cell in found] == ["all", "semi-hard"]  # replaced for both losses
 
 
 def test_names_and_folders_of_cells_differ():

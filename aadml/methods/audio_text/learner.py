@@ -165,8 +165,8 @@ class TwoTowers(CachingLearner, CaptionedLearner):
         Raises:
             InputError: an undecodable sound, whose path is in the message, or an unfitted method.
         """
-        if id(features) in self._cache and not self.training:
-            return self._cache[id(features)][1]
+        if (stored := self._stored(features)) is not None and not self.training:
+            return stored
         with self.evaluated():
             if isinstance(features, Tensor):
                 vectors = torch.cat([self.embed(part.to(self.device), modality).cpu() for part in features.split(1024)])
@@ -174,7 +174,7 @@ class TwoTowers(CachingLearner, CaptionedLearner):
                 inputs = prepared(features, self.network_of(modality), self.loading)
                 vectors, present = self._described(inputs, modality)
                 check_present(inputs, present)
-            self._cache[id(features)] = (features, vectors)
+            self._store(features, vectors)
         return vectors
 
     def validate(self, valid: Validation) -> dict[str, float]:

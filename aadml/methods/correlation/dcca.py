@@ -104,6 +104,7 @@ class CorrelationLearner(Learner):
     """
 
     in_bfloat16 = "no"
+    normalizes_batches = True
 
     def __init__(
         self,

@@ -58,6 +58,8 @@ class MultiScaleLearner(Learner):
         InputError: clips without exactly one class, features other than vectors, or only one modality.
     """
 
+    normalizes_batches = True
+
     def __init__(
         self,
         context: Context,

@@ -125,7 +125,7 @@ class BilateralLearner(Learner):
         costs = {}
         for name, branch in (("global_loss", self.whole), ("local_loss", self.local)):
             vectors = {m: branch[m](values) for m, values in batch.features.items()}
-            embedded = Embedded(vectors, batch.index, batch.index, "id")
+            embedded = Embedded(vectors, batch.groups, batch.index, "id")
             costs[name] = self.objective(embedded, batch.generator)["loss"]
         return {"loss": 0.5 * costs["global_loss"] + 0.5 * costs["local_loss"]} | costs
 

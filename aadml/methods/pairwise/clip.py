@@ -73,7 +73,7 @@ class ContrastiveLearner(LearnedScale, Learner):
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         scale, features = self.bounded_scale(), batch.features
         vectors = group.together(len(batch.labels), lambda: {m: self.embed(f, m) for m, f in features.items()})
-        embedded = Embedded(vectors, batch.index, batch.index, "id", present=batch.present)
+        embedded = Embedded(vectors, batch.groups, batch.index, "id", present=batch.present)
         return {"loss": self.objective(embedded, batch.generator)["loss"]} | scale
 
 

@@ -36,9 +36,9 @@ class InstanceLearner(Learner):
         stage 2:  L + sum over directions of  mean of max(0, margin - cos(x_i, y_i) + cos(x_i, y_j))
 
     x_i and y_i are the embeddings of clip i in two modalities. Every training clip is a class, so that partners
-    share a row of W. No code in PyTorch was released, and the AADML paper does not describe the use of the method
-    on features. Sizes, dropout and schedule are therefore configurable. The classifier has a row for each training
-    clip and is not used for embedding.
+    share a row of W. Rows with equal ids, such as captions, are one clip. No code in PyTorch was released, and the
+    AADML paper does not describe the use of the method on features. Sizes, dropout and schedule are therefore
+    configurable. The classifier has a row for each training clip and is not used for embedding.
 
     Args:
         context: dimensions, classes, number of training clips.
@@ -96,11 +96,11 @@ class InstanceLearner(Learner):
 
     def _loss(self, batch: Batch) -> dict[str, Tensor]:
         vectors = {m: self.embed(values, m) for m, values in batch.features.items()}
-        losses = [F.cross_entropy(self.classifier(self.dropout(values)), batch.index) for values in vectors.values()]
+        losses = [F.cross_entropy(self.classifier(self.dropout(values)), batch.groups) for values in vectors.values()]
         instance = torch.stack(losses).sum()
         if batch.epoch.stage == FIRST:
             return {"loss": instance, "instance_loss": instance}
-        embedded = Embedded(vectors, batch.index, batch.index, "id")
+        embedded = Embedded(vectors, batch.groups, batch.index, "id")
         ranking = self.objective(embedded, batch.generator)["loss"]
         return {"loss": instance + ranking, "instance_loss": instance, "ranking_loss": ranking}
 

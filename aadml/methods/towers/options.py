@@ -1,5 +1,6 @@
 """Options of pretrained networks that compute the input vectors of a method."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
@@ -10,7 +11,7 @@ from aadml.data.sources.loading import Loading
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import Written
 from aadml.feature_extraction.ground.options import removing
-from aadml.feature_extraction.weights.hub_names import PREFIX, without_folder
+from aadml.feature_extraction.weights.hub_names import PREFIX
 
 HubModel = Annotated[str, Written(PREFIX, f"{PREFIX}MODEL[@revision][#pooling]")]
 """A pretrained network of `transformers`."""
@@ -93,7 +94,7 @@ class PretrainedOptions(FineTuning):
         """Sources of the networks by modality."""
         return {modality: source for modality in TRAINED if (source := getattr(self, modality)) is not None}
 
-    def without_folders(self) -> "PretrainedOptions":
-        """Return the options with only the last part of folder paths, since a saved model needs no folder."""
-        audio, visual, text = (source and without_folder(source) for source in (self.audio, self.visual, self.text))
+    def renamed(self, change: Callable[[str], str]) -> "PretrainedOptions":
+        """Return the options with `change` applied to the source of each network."""
+        audio, visual, text = (source and change(source) for source in (self.audio, self.visual, self.text))
         return replace(self, audio=audio, visual=visual, text=text)

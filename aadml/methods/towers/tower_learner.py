@@ -24,7 +24,7 @@ from aadml.methods.training.settings import Training
 
 _OF_INNER = (
     "criterion", "takes_criterion", "takes_missing", "needs_same_texts", "in_bfloat16", "check_clips", "stages",
-    "validate", "warnings", "readout", "read_off", "proxy", "divides_batches",
+    "validate", "warnings", "readout", "read_off", "proxy", "divides_batches", "normalizes_batches",
 )  # fmt: skip
 """Attributes and methods of the inner learner that also apply to the learner with networks."""
 
@@ -173,15 +173,16 @@ class TowerLearner(CachingLearner):
         """Compute the scaled vectors (n, d) of n items in evaluation mode."""
         if isinstance(features, Tensor):
             return self._scaled(features.to(self.device), modality)
-        if id(features) not in self._cache:
+        vectors = self._stored(features)
+        if vectors is None:
             items, network = self.prepared(features, modality), self.networks[modality]
             with self.evaluated():
                 vectors, present = network.describe(items, stored=network.frozen)
             if not bool(present.all()):
                 files = ", ".join(items.failures)
                 raise InputError(f"{modality}: {files} cannot be decoded; omit or restore these files")
-            self._cache[id(features)] = (features, vectors)
-        return self._scaled(self._cache[id(features)][1].to(self.device), modality)
+            self._store(features, vectors)
+        return self._scaled(vectors.to(self.device), modality)
 
     def _batch_of_vectors(self, batch: Batch) -> Batch:
         rows = torch.arange(len(batch.index))[group.own(len(batch.index))]

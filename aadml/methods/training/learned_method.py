@@ -10,6 +10,7 @@ from torch import Tensor
 from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Modality
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.architecture import Architecture
 from aadml.methods.method import Context, Method
 from aadml.methods.training.compilation import compiled_objectives
@@ -52,9 +53,16 @@ class LearnedMethod(Method):
         return self.learner.similarity
 
     def check_clips(self, train: Clips) -> None:
-        """Raise InputError for clips that the learner rejects, or for a device without the training precision."""
+        """Check that the clips and the device can be used for training.
+
+        Raises:
+            InputError: the learner rejects the clips, the device lacks the training precision, or batches have only
+                one clip but are normalized.
+        """
         check_device(self.precision, self.learner.device)
         self.learner.check_clips(train)
+        if self.learner.normalizes_batches:
+            _check_batches(train, self.settings.batch)
 
     def fit(self, train: Clips, valid: Clips, session: Session | None = None) -> None:
         """Train the learner.
@@ -119,6 +127,20 @@ class LearnedMethod(Method):
     def parameters_count(self) -> int:
         """Return the number of entries of all parameters, including frozen parameters."""
         return sum(parameter.numel() for parameter in self.learner.parameters())
+
+
+def _check_batches(train: Clips, batch: int) -> None:
+    rows = train.whole.tolist()
+    if (len(rows) if train.drawn_by is None else len({train.drawn_by[row] for row in rows})) == 1:
+        raise InputError(
+            "there is 1 training clip with all modalities, but this method normalizes batches of at least 2; add clips "
+            "to the split 'train', or choose another method"
+        )
+    if batch < 2:
+        raise InputError(
+            f"training.batch is {batch}, but this method normalizes batches of at least 2 clips; set training.batch to "
+            "2 or more"
+        )
 
 
 def learned(learner: Callable[Concatenate[Context, P], Learner]) -> Callable[Concatenate[Context, Training, P], Method]:

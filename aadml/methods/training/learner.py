@@ -1,5 +1,6 @@
 """Learners: modules with players, stages and hooks for the training loop."""
 
+import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -53,6 +54,7 @@ class Batch:
         epoch: position of the epoch in its stage.
         present: modality -> (b,) bool, whether a clip has the modality; only for modalities that some training
             clips lack.
+        first_rows: (b,) row in the training set where the id of each row first occurs; None if no id is repeated.
     """
 
     features: Mapping[Modality, Any]
@@ -61,6 +63,12 @@ class Batch:
     generator: torch.Generator
     epoch: Epoch
     present: Mapping[Modality, Tensor] = field(default_factory=dict)
+    first_rows: Tensor | None = None
+
+    @property
+    def groups(self) -> Tensor:
+        """Number (b,) of the clip of each row; rows with equal ids, such as captions of a clip, share a number."""
+        return self.index if self.first_rows is None else self.first_rows
 
 
 @dataclass(frozen=True)
@@ -164,6 +172,7 @@ class Learner(nn.Module, Embedder):
             the features of the worker's own rows, and return the worker's part of a sum. `group.together` gathers
             the outputs of all workers.
         learns_beside_batches: whether the loss uses features of training clips outside the batch.
+        normalizes_batches: whether training normalizes by the statistics of a batch, which needs two clips or more.
     """
 
     criterion: str = "map_mean"
@@ -171,6 +180,7 @@ class Learner(nn.Module, Embedder):
     in_bfloat16: Literal["no", "possible", "shown"] = "possible"
     divides_batches: bool = False
     learns_beside_batches: bool = False
+    normalizes_batches: bool = False
 
     def players(self) -> Mapping[str, Player]:
         """Return the players by name; by default, one player of all trainable parameters with `_loss`."""
@@ -265,11 +275,26 @@ class Learner(nn.Module, Embedder):
 
 
 class CachingLearner(Learner):
-    """A learner with a cache for the vectors of sources; the cache is cleared when the weights may change."""
+    """A learner with a cache for the vectors of sources.
+
+    The vectors of a source are dropped after the source is deleted. The cache is cleared when the weights may change.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self._cache: dict[int, tuple[Features, Tensor]] = {}  # by id of the features, held to keep the id
+        self._cache: dict[int, tuple[weakref.ref[Features], Tensor]] = {}  # by id of the features
+
+    def _stored(self, features: Features) -> Tensor | None:
+        """Return the vectors that `_store` cached for a source; None without such vectors."""
+        reference, vectors = self._cache.get(id(features), (None, None))
+        return vectors if reference is not None and reference() is features else None
+
+    def _store(self, features: Features, vectors: Tensor) -> None:
+        """Cache the vectors of a source that supports weak references, and drop the vectors of deleted sources."""
+        if not hasattr(features, "__weakref__"):
+            return
+        living = {key: entry for key, entry in self._cache.items() if entry[0]() is not None}
+        self._cache = living | {id(features): (weakref.ref(features), vectors)}
 
     def train(self, mode: bool = True) -> Self:
         """Set the mode; training mode clears the cache."""
@@ -314,7 +339,8 @@ def batch_of(clips: Clips, rows: Tensor, device: torch.device, generator: torch.
     features = {m: on_device(clips[m], rows[group.own(len(rows))], device) for m in clips.modalities}
     labels = clips.labels[rows.to(clips.labels.device)].to(device)
     present = {m: flags[rows].to(device) for m, flags in clips.present.items()}
-    return Batch(features, labels, rows.to(device), generator, epoch, present)
+    first_rows = None if clips.first_rows is None else clips.first_rows[rows.cpu()].to(device)
+    return Batch(features, labels, rows.to(device), generator, epoch, present, first_rows)
 
 
 def on_device(features: Features, rows: Tensor, device: torch.device) -> Any:

@@ -47,8 +47,8 @@ def train(learner: Learner, train: Clips, valid: Clips, settings: Training, sess
         seed: seed of all draws.
 
     Raises:
-        InputError: the loss became NaN or infinite in the first epoch, or the learner cannot be trained with these
-            settings or clips.
+        InputError: the loss or weights became NaN or infinite in the first epoch, or the learner cannot be trained with
+            these settings or clips.
         DamagedFileError: the stored state or weights do not fit the learner.
     """
     with torch.random.fork_rng(devices=[]), group.divided():
@@ -113,20 +113,25 @@ class _Loop:
 
     def _run_stage(self, stage: Stage) -> bool:
         """Run the remaining epochs of a stage, and return whether training continues."""
-        while self.progress.epoch < stage.epochs and not 0 < self.settings.patience <= self.progress.since_best:
+        while not self._is_over(stage):
             record = self._run_epoch(stage)
-            if not math.isfinite(loss := numbers(record)["loss"]):
-                self._stop_at_nan(loss)
+            if divergence := self._divergence(numbers(record)["loss"]):
+                self._stop(divergence)
                 return False
             self.progress.epoch += 1
             self.progress.epochs_done += 1
-            last = self.progress.epoch == stage.epochs
-            record = {**record, **self._score(stage), **self._score_train(last=last)}
+            record = {**record, **self._score(stage)}
+            last = self._is_over(stage)
+            record = {**record, **self._score_train(last=last)}
             with group.alone():
                 self.session.log(record, self._weights(last=last))
             self._warn()
             self.session.save(self._checkpoint())
         return True
+
+    def _is_over(self, stage: Stage) -> bool:
+        """Return whether a stage has no more epochs, by their number or by `training.patience`."""
+        return self.progress.epoch >= stage.epochs or 0 < self.settings.patience <= self.progress.since_best
 
     def _weights(self, *, last: bool) -> EpochWeights:
         return EpochWeights(self.learner, self.settings.batch, last, self.train.class_names)
@@ -269,11 +274,22 @@ class _Loop:
         best = self.progress.best if stage.keep_best else None
         self.progress = _Progress(number, 0, self.progress.epochs_done, best)
 
-    def _stop_at_nan(self, loss: float) -> None:
+    def _divergence(self, loss: float) -> str | None:
+        """Return a clause about the mean loss or the weights of an epoch that are not finite; None if all are finite.
+
+        A finite loss may have a gradient that is NaN or infinite.
+        """
+        if not math.isfinite(loss):
+            return f"the loss became {loss}"
+        weights = (weight for player in self.learner.players().values() for weight in player.parameters)
+        finite = all(bool(torch.isfinite(weight).all()) for weight in weights)
+        return None if finite else "weights became NaN or infinite"
+
+    def _stop(self, divergence: str) -> None:
         if _of_first(self.session.best()) is None:
-            raise InputError(f"training: the loss became {loss} in the first epoch; {ADVICE}")
+            raise InputError(f"training: {divergence} in the first epoch; {ADVICE}")
         epoch = self.progress.epochs_done + 1
-        self.session.warn(f"the loss became {loss} in epoch {epoch}, so training ended; {ADVICE}")
+        self.session.warn(f"{divergence} in epoch {epoch}, so training ended; {ADVICE}")
 
     def _checkpoint(self) -> Checkpoint:
         tensors = {f"learner.{k}": v for k, v in self.learner.state_dict().items()} | self.optimization.state()

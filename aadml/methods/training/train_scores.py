@@ -6,6 +6,8 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Matrix
 from aadml.retrieval.evaluation import mean_average_precision
+from aadml.retrieval.galleries import sides_of
+from aadml.retrieval.sampling import restricted
 from aadml.retrieval.scores import Indices
 
 QUERIES = 2000
@@ -42,12 +44,22 @@ def map_scores(embeddings: Embeddings, queries: Indices | None = None) -> dict[s
 def train_scores(embeddings: Embeddings) -> dict[str, float]:
     """Compute `map_scores` of training clips, with a sample of the clips as queries if there are many clips.
 
-    With a sample, the result also has the key "queries" with the size of the sample. Nothing is drawn from the
-    generators of training.
+    With a sample, the result also has the key "queries" with the size of the sample. The result is empty if no query
+    of a direction has a relevant item, as with judgments of other clips only. Nothing is drawn from the generators of
+    training.
     """
     count = len(embeddings)
     queries = min(count, QUERIES, max(1, PAIRS // max(1, count)))
-    if queries == count:
-        return map_scores(embeddings)
-    rows = np.sort(np.random.default_rng(0).choice(count, queries, replace=False))
-    return map_scores(embeddings, rows) | {"queries": queries}
+    rows = None if queries == count else np.sort(np.random.default_rng(0).choice(count, queries, replace=False))
+    if not _has_relevant(embeddings, rows):
+        return {}
+    return map_scores(embeddings, rows) | ({} if rows is None else {"queries": queries})
+
+
+def _has_relevant(embeddings: Embeddings, queries: Indices | None) -> bool:
+    """Return whether every direction has a query, among the rows `queries`, with a relevant item."""
+    return all(
+        embeddings.relevant.between(embeddings, sides.queries, sides.gallery).some.any()
+        for direction in embeddings.directions()
+        for sides in restricted(sides_of(embeddings, direction, "full"), queries)
+    )

@@ -56,6 +56,15 @@ def test_sound_is_ranked_once_a_clip(tones, context, small):
     assert (found["audio-text"].gallery, len(found["audio-text"].ids)) == (20, 10)
 
 
+def test_single_captions_leave_no_vectors_in_memory(tones, context, small):
+    learner = made("audio-text", context, TRAINING, **small).learner
+    learner.check_clips(tones.train)
+    learner.begun(tones.train, tones.valid)
+    for number in range(5):
+        learner.embed_all(Captions((f"tone {number}",)), "text")
+    assert len(learner._cache) <= 1
+
+
 def test_the_sounds_of_a_source_are_embedded_once(tones, context, small, monkeypatch):
     method, passes = fitted(tones, context, small), []
     monkeypatch.setattr(type(method.learner), "_described", _counted(type(method.learner)._described, passes))

@@ -164,6 +164,32 @@ def test_a_loss_that_becomes_nan_later_keeps_the_best_epoch_and_warns():
     assert all(torch.isfinite(value).all() for value in learner.state_dict().values())
 
 
+class BrokenGradient(Linear):
+    """A learner with a finite loss, whose gradient is NaN in the last step of an epoch."""
+
+    epoch = 2
+
+    def _loss(self, batch):
+        parts = super()._loss(batch)
+        broken = batch.epoch.number == self.epoch and len(batch.index) == 6
+        nothing = sum((parameter * 0).sum().sqrt() for parameter in self.parameters())
+        return parts | {"loss": parts["loss"] + nothing} if broken else parts
+
+
+def test_a_gradient_that_becomes_nan_keeps_the_best_epoch_and_warns():
+    learner, session = run(learner=BrokenGradient())
+    assert len(session.history) == 2
+    assert any("weights became NaN or infinite in epoch 3" in warning for warning in session.warnings)
+    assert all(torch.isfinite(value).all() for value in learner.state_dict().values())
+
+
+def test_a_gradient_that_is_nan_in_the_first_epoch_is_an_error_that_says_what_to_do():
+    learner = BrokenGradient()
+    learner.epoch = 0
+    with pytest.raises(InputError, match="weights became NaN or infinite in the first epoch; lower"):
+        run(learner=learner)
+
+
 def test_of_several_players_each_has_its_figures_and_the_loss_is_their_sum():
     _, session = run(Training(epochs=2, batch=8), learner=Two())
     for record in session.history:

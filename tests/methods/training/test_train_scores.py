@@ -54,6 +54,22 @@ def test_it_is_logged_in_its_turn_and_in_the_last_epoch(every, epochs):
     assert [record["epoch"] for record in session.history if "train map_mean" in record] == epochs
 
 
+def test_it_is_logged_in_the_last_epoch_that_patience_leaves():
+    class Observed(Session):
+        last = ()
+
+        def log(self, record, weights=None):
+            super().log(record)
+            self.last = (*self.last, weights.last)
+
+    session = Observed()
+    settings = Training(epochs=50, batch=8, learning_rate=0.0, patience=3)
+    train(Linear(), clips(), clips(12, seed=1), settings, session, seed=0)
+    assert len(session.history) == 4
+    assert ["train map_mean" in record for record in session.history] == [False] * 3 + [True]
+    assert session.last == (False, False, False, True)
+
+
 def test_it_changes_nothing_else():
     (one, plain), (other, scored) = trained(train_map=0), trained(train_map=1)
     assert all(torch.equal(value, other.state_dict()[key]) for key, value in one.state_dict().items())

@@ -154,7 +154,7 @@ def _work(job: _Job, decode: Engine) -> None:
         wanted, plan.time_limit, plan.limits, gives_way=has_network, watch=functools.partial(_watch, job)
     )
     decoded = decode(_tasks(job), settings, clips=max(1, len(plan.rows)), workers=plan.workers)
-    with Describer(extractors, functools.partial(_record, job)) as describer, closing(decoded):
+    with Describer(extractors, functools.partial(_record, job), plan.keeps_time) as describer, closing(decoded):
         for task, parts in decoded:
             for part in parts:
                 if part.reason == "missing":  # removed since the start of the job, so there is nothing to record
@@ -232,9 +232,6 @@ def _known(job: _Job, number: int, modality: str, stamp: tuple[int, ...]) -> Rec
 def _record(job: _Job, number: int, part: DecodedPart, description: NDArray[Any] | None) -> None:
     modality, row = part.modality, job.plan.rows[number]
     content, stamp = job.contents.pop((number, modality))
-    extractor, values = job.plan.by_modality[modality], description
-    if description is not None and extractor.describe is not None and not job.plan.keeps_time(extractor):
-        values = extractor.pool(description)
     job.ledger.append(
         Record(
             id=row.id,
@@ -250,7 +247,7 @@ def _record(job: _Job, number: int, part: DecodedPart, description: NDArray[Any]
             fingerprint="" if part.fingerprint is None else base64.b64encode(part.fingerprint.tobytes()).decode(),
             source=_source(job, number, modality),
         ),
-        values,
+        description,
     )
 
 

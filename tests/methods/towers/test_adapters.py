@@ -139,9 +139,7 @@ def test_the_source_of_the_weights_is_a_commit_or_a_checksum():
 def test_a_file_that_names_the_weights_under_its_adapters_is_no_consent_to_their_download(monkeypatch):
     monkeypatch.setattr(snapshot, "_cached", lambda model, revision: None)
     saved = SavedTower("stranger/huge", "abc", "MIT", {}, "projection", "0" * 64, 12, ("text_model",))
-    with pytest.raises(
-        InputError, match=r"^the adapters of stranger/huge need .*, but hf:stranger/huge@abc was not"
-    ):
+    with pytest.raises(InputError, match=r"^the adapters of stranger/huge need .*, but hf:stranger/huge@abc was not"):
         HubInput("hf:stranger/huge", "text", FineTuning(), saved)
 
 

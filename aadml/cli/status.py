@@ -19,7 +19,8 @@ def command(output: str, as_json: bool) -> None:
     """Show the progress of the extraction job of F.h5, whether or not the job is running.
 
     F.h5 is the output of `aadml extract`, for a whole job or a shard. If the job has several shards, the counts of
-    all shards are summed for the whole job. The exit status is 1 if the job stopped early, or if a clip failed.
+    all shards are summed for the whole job. The exit status is 1 if the job stopped early, if a shard was not
+    started, or if a clip failed.
     """
     from dataclasses import asdict
 
@@ -42,6 +43,9 @@ def _print(progress: "Status", indent: str = "") -> None:
     echo(f"{indent}{progress.path}: {progress.state}, {counted}")
     for shard in progress.shards:
         _print(shard, indent + "  ")
+    if progress.not_started:
+        first, more = ", ".join(progress.not_started[:8]), " ..." if len(progress.not_started) > 8 else ""
+        echo(f"{indent}  not started in this folder: shards {first}{more}; run `aadml extract` with each --shard")
     if progress.state == "running":
         rates = [f"{progress.rate:.1f} clips/s recently"] if progress.rate else []
         rates += [f"{progress.rate_overall:.1f} overall"] if progress.rate_overall else []

@@ -17,7 +17,9 @@ from aadml.feature_extraction.ground.errors import InputError, UntrustedCodeErro
 from aadml.feature_extraction.ground.json_values import JsonObject, nested
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.ground.segment import Segment
+from aadml.feature_extraction.hub.snapshot import require_download_consent
 from aadml.feature_extraction.jobs.in_memory import extract_in_memory
+from aadml.feature_extraction.weights.hub_names import expanded
 from aadml.feature_extraction.weights.table import WEIGHTS, weights_path
 from aadml.model.facts import Facts, difference, fingerprint
 
@@ -80,7 +82,8 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
 
     Raises:
         InputError: the origin of the features is unknown, or their extractor is not installed, cannot be built, is
-            fitted to the training clips, or has another fingerprint.
+            fitted to the training clips, has another fingerprint, or needs a network from the hub without consent
+            to the download.
     """
     expected = facts.features.get(modality) or {}
     if not expected:
@@ -100,6 +103,9 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
     options = {key: parameters[key] for key in known if key in parameters} | dict(nested(expected, "source"))
     if "weights" in options and EXTRACTORS[modality].is_own(name):
         options["weights"] = _published(options["weights"])
+    entry, network = expanded(name, modality)
+    if EXTRACTORS[modality].is_own(entry):
+        require_download_consent(*(options.get(key, network.get(key)) for key in ("model", "revision")))
     built = extractor(name, modality, options)
     if built.fit is not None:
         raise InputError(

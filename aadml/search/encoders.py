@@ -20,6 +20,7 @@ from aadml.feature_extraction.ground.consent import trusting
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.json_values import JsonObject, nested
 from aadml.feature_extraction.ground.options import OptionValues
+from aadml.feature_extraction.hub.snapshot import require_download_consent
 from aadml.methods.inputs import SCALINGS, Inputs, Scaling, load_scaling
 from aadml.methods.towers.options import FineTuning
 from aadml.methods.training.settings import Training
@@ -113,10 +114,12 @@ class PlainEncoder:
         """Build the tower of a modality that no item has, from the pretrained model of the features of `to`.
 
         Raises:
-            InputError: the pretrained model is not found, or the weights of the model have changed.
+            InputError: the pretrained model is not found or needs consent to its download, or the weights of the
+                model have changed.
         """
         space = self.space(to)
         source = nested(self.facts.features[to], "source")
+        require_download_consent(source.get("model"), source.get("revision"))
         built = extractor(f"hf-{modality}", modality, dict(source))
         if space is None or built.parameters.get("weights") != space.weights:
             raise InputError(

@@ -84,7 +84,8 @@ class Extractor:
             in order. The function runs in the main process. The features of a clip must not depend on other clips,
             to the last bit, because a resumed job divides its clips differently into batches. Networks are
             therefore called on padded batches of one fixed shape. None if `prepare` returns the features.
-        pool: function from features over time (t, d) to features of the clip (d,).
+        pool: function from features over time (t, d) to features of the clip (d,). Without `describe`, the function
+            runs in a decoding process, like `prepare`, unless features over time are kept.
         begins: function from the number of rows and the seconds of the clip to the start times (rows,), in seconds
             after the first sample or frame of the clip. If None, the rows start at the times of the frames, or of
             equal parts of the sound.

@@ -186,8 +186,7 @@ def _part(modality: str, path: str, wanted: Wanted, limits: Limits, segment: Seg
     try:
         clip = decode(path, wanted.inputs, limits, wanted.minimum_seconds, segment)
         prepared = wanted.prepare(clip.values)
-        if wanted.pool is not None:
-            prepared = wanted.pool(prepared)
+        prepared = np.asarray(prepared if wanted.pool is None else wanted.pool(prepared))
         fingerprint = _fingerprint(clip.values, wanted.inputs)
     except MediaFailure as failure:
         return DecodedPart(modality, reason=failure.reason, detail=failure.detail)

@@ -22,6 +22,7 @@ from aadml.feature_extraction.ground.json_values import JsonObject, read_as
 from aadml.feature_extraction.ground.strings import as_text
 
 VERSIONS = (1, 2)
+_MOST_ROWS = 1 << 62  # of a manifest, so that numbers of rows are int64
 Group = Mapping[str, "h5py.Dataset | Group"]
 
 
@@ -222,6 +223,8 @@ def _shard(file: h5py.File, place: str) -> Shard:
         incomplete = described.pop("incomplete", "keep")
         failures = tuple((int(row), tuple(map(str, names))) for row, names in described.pop("failures"))
         part = read_as(JobPart, described, f"{place}: /shard")
+        if not 0 <= part.index < part.count or not 0 <= part.total < _MOST_ROWS:
+            raise ValueError(part)
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
         raise InputError(f"{place}: /shard does not describe a shard; extract the shard again") from error
     if incomplete != "keep":

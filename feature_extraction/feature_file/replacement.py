@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from aadml.feature_extraction.feature_file.reading import open_features
 from aadml.feature_extraction.feature_file.rows import FeatureRows
-from aadml.feature_extraction.foreign.hdf5 import open_hdf5
+from aadml.feature_extraction.foreign.hdf5 import is_numbers_or_text, open_hdf5
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.strings import as_text
 
@@ -28,7 +28,7 @@ def refuse_other_clips(
     try:
         with open_hdf5(path) as file:
             columns = [file[key] for key in ("id", "column/recording") if isinstance(file.get(key), h5py.Dataset)]
-            values = [np.ravel(column[()]).tolist() for column in columns]
+            values = [np.ravel(column[()] if is_numbers_or_text(column) else "").tolist() for column in columns]
             clips = [set(map(as_text, row)) for row in zip(*values, strict=False)]
     except InputError:  # no file, or a damaged file
         return

@@ -126,12 +126,20 @@ def require_keys(path: str | os.PathLike[str], wanted: Collection[str], keys: Co
         raise InputError(f"{path} contains no '{missing[0]}'; pass a file with this key (keys found: {present})")
 
 
+def is_numbers_or_text(dataset: h5py.Dataset) -> bool:
+    """Return whether an array contains real numbers or text.
+
+    The inspection does not limit the size of other values, such as arrays of variable length.
+    """
+    return dataset.dtype.kind in "biuf" or h5py.check_string_dtype(dataset.dtype) is not None
+
+
 def _values(dataset: Any, where: str) -> NDArray[Any]:
     if not isinstance(dataset, h5py.Dataset):
         raise InputError(f"{where} is a group, but must be an array; write an array")
     if dataset.shape is None:
         raise InputError(f"{where} is empty, but must contain one row per clip; write the rows")
-    if dataset.dtype.kind == "c":
+    if not is_numbers_or_text(dataset):
         raise InputError(
             f"{where} contains {dataset.dtype}, but must contain real numbers or text; write numbers or text"
         )

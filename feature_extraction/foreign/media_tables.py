@@ -24,12 +24,14 @@ from aadml.feature_extraction.ground.media_suffixes import MEDIA_SUFFIXES, PICTU
 
 _MEDIA = ("media", "audio", "visual", "video", "image")
 _LABELS = ("label", "labels")
+_TEXTS = ("text", "caption", "captions", "caption_1")
 _ROWS = 16  # rows whose media are in memory at a time
 _TEXT_BYTES = 1 << 20  # of a text or JSON file in a tar
 _ENDING = re.compile(r"\.\w{1,5}", re.ASCII)
 
 _Value = bytes | str | float | list[str | float | None] | Mapping[str, bytes | str | None] | None
 Cells = dict[str, str]
+_ListCells = dict[str, str | list[str]]
 
 
 def media_table(path: Path) -> tuple[list[str], list[list[str]]]:
@@ -39,8 +41,9 @@ def media_table(path: Path) -> tuple[list[str], list[list[str]]]:
     folder of the table. Encoded files are written to a temporary folder, which is deleted at the end of the
     process. Without a column `audio` in a table, or an audio file of the clip in a tar, the sound of a clip is that
     of its video. Class numbers become names if the table stores the names. A list of labels becomes the column
-    `labels`, and a list of texts the columns `caption_1`, `caption_2`, and so on. Other lists, mappings and bytes
-    are left out. Rows of a table without ids are numbered.
+    `labels`. A list of texts in a column `text`, `caption` or `captions` becomes the columns `caption_1`, `caption_2`,
+    and so on; without such a column, the only other column of lists of texts does. Other lists, mappings and bytes are
+    left out. Rows of a table without ids are numbered.
 
     Args:
         path: a table; see `is_table`. In a tar, KEY.mp4, KEY.wav and KEY.jpg are media of the clip KEY. KEY.txt is
@@ -48,12 +51,13 @@ def media_table(path: Path) -> tuple[list[str], list[list[str]]]:
             columns.
 
     Raises:
-        InputError: an unreadable table, a column of media with other values, or a full disk.
+        InputError: an unreadable table, a column of media with other values, several columns that may contain the
+            captions, or a full disk.
         MissingExtraError: pyarrow or datasets is not installed.
     """
     folder = _Folder(path)
     with damage_in(path):
-        rows = list(_tar_rows(path, folder) if is_tar(path) else _table_rows(path, folder))
+        rows = _without_lists(list(_tar_rows(path, folder) if is_tar(path) else _table_rows(path, folder)), path)
     others = dict.fromkeys(name for row in rows for name in row if name not in (*_MEDIA, "id"))
     lines = [[row["id"], *_sound_and_picture(row), *(row.get(name, "") for name in others)] for row in rows]
     return ["id", "audio", "visual", *others], lines
@@ -82,7 +86,7 @@ class _Folder:
     """Temporary folder for the media of a table, created with the first file."""
 
     def __init__(self, table: Path) -> None:
-        self._table, self._base = table, table if table.is_dir() else table.parent
+        self._table, self._base = table, (table if table.is_dir() else table.parent).absolute()
         self._folder, self._numbers = "", count()
 
     def add(self, content: IO[bytes], name: str) -> str:
@@ -114,7 +118,7 @@ class _Folder:
         return str(self._base / place) if place else ""
 
 
-def _table_rows(path: Path, folder: _Folder) -> Iterator[Cells]:
+def _table_rows(path: Path, folder: _Folder) -> Iterator[_ListCells]:
     numbers = count()
     for part in open_tables(path):
         names, split = class_names(part.schema), {"split": part.split} if part.split else {}
@@ -124,8 +128,8 @@ def _table_rows(path: Path, folder: _Folder) -> Iterator[Cells]:
                 yield {"id": f"{next(numbers):06d}", **split, **_values(row, names), **media}
 
 
-def _tar_rows(path: Path, folder: _Folder) -> Iterator[Cells]:
-    clips: dict[str, Cells] = {}
+def _tar_rows(path: Path, folder: _Folder) -> Iterator[_ListCells]:
+    clips: dict[str, _ListCells] = {}
     with damage_in_tar(path):
         for file in tar_files(path):
             if cells := _tar_cells(file, folder):
@@ -133,7 +137,7 @@ def _tar_rows(path: Path, folder: _Folder) -> Iterator[Cells]:
     yield from ({**cells, "id": clip} for clip, cells in clips.items())
 
 
-def _tar_cells(file: TarFile, folder: _Folder) -> Cells:
+def _tar_cells(file: TarFile, folder: _Folder) -> _ListCells:
     """Return the cells of a file of a tar; empty if the file is not of the kind media, txt, cls or json."""
     ending = f".{file.kind.lower()}"
     if ending in MEDIA_SUFFIXES | PICTURE_SUFFIXES:
@@ -147,21 +151,57 @@ def _tar_cells(file: TarFile, folder: _Folder) -> Cells:
     return _values(json.loads(text), []) if file.kind == "json" else {file.column: text}
 
 
-def _values(row: Mapping[str, _Value], names: list[str]) -> Cells:
-    """Return the cells of a row without its media; `names` are the names of the classes, by class number."""
-    cells: Cells = {}
+def _values(row: Mapping[str, _Value], names: list[str]) -> _ListCells:
+    """Return the cells of a row without its media, and its lists of labels and texts without nulls.
+
+    Args:
+        row: values by column.
+        names: names of the classes, by class number; empty if the table does not store them.
+    """
+    cells: _ListCells = {}
     for column, value in row.items():
         if column in _MEDIA:
             continue
         if column in _LABELS:
-            several = value if isinstance(value, list) else [value]
-            labels = [_label(each, names) for each in several]
-            cells["labels" if isinstance(value, list) else column] = "|".join(filter(None, labels))
-        elif isinstance(value, list) and all(isinstance(text, str) for text in value):
-            cells |= {f"caption_{number}": str(text) for number, text in enumerate(value, 1)}
+            labels = [_label(each, names) for each in (value if isinstance(value, list) else [value])]
+            cells[column] = [*filter(None, labels)] if isinstance(value, list) else labels[0]
+        elif isinstance(value, list):
+            texts = [text for text in value if isinstance(text, str)]
+            if texts and column != "id" and len(texts) + value.count(None) == len(value):
+                cells[column] = texts
         elif value is None or isinstance(value, str | int | float):
             cells[column] = "" if value is None else str(value)
     return cells
+
+
+def _without_lists(rows: list[_ListCells], path: Path) -> list[Cells]:
+    """Return the rows with lists of labels in the column `labels`, and lists of texts in `caption_1`, `caption_2`, ...
+
+    Raises:
+        InputError: several columns of lists may contain the captions.
+    """
+    lists = dict.fromkeys(name for row in rows for name, value in row.items() if isinstance(value, list))
+    texts = [name for name in lists if name not in _LABELS]
+    if any(name in row for row in rows for name in _TEXTS):
+        texts = [name for name in texts if name in _TEXTS]
+    if len(texts) > 1:
+        raise InputError(
+            f"{path}: the columns {' and '.join(map(repr, texts))} have lists of texts; rename the column of the "
+            "captions to 'captions' and the other columns to other names, or remove the other columns"
+        )
+    flat = []
+    for row in rows:
+        cells: Cells = {}
+        for column, value in row.items():
+            several = value if isinstance(value, list) else [*filter(None, [value])]
+            if column in _LABELS and column in lists:
+                cells["labels"] = "|".join(several)
+            elif column in texts:
+                cells |= {f"caption_{number}": text for number, text in enumerate(several, 1)}
+            elif isinstance(value, str):
+                cells[column] = value
+        flat.append(cells)
+    return flat
 
 
 def _label(value: object, names: list[str]) -> str:

@@ -142,17 +142,18 @@ def require_consent(place: str, kind: str = "") -> None:
         )
 
 
-def require_address_consent(address: str, shown: str) -> None:
+def require_address_consent(address: str, shown: str, remedy: str = "pass the address yourself") -> None:
     """Raise InputError for an address that comes from a file and lacks consent.
 
     Args:
         address: "PROTOCOL://PLACE" or "hf:NAME".
         shown: the address for the message, without secrets.
+        remedy: way to consent to this address alone, for the message.
     """
     if not _trusted.get() and address not in _addresses:
         raise InputError(
             f"{shown} was not opened, because the address comes from {_file.get() or 'a file or a program'} and not "
-            "from you; pass the address yourself, or consent with --trust-code (in Python: trust_code=True)"
+            f"from you; {remedy}, or consent with --trust-code (in Python: trust_code=True)"
         )
 
 

@@ -11,10 +11,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from aadml.feature_extraction.ground.atomic import write_text
+from aadml.feature_extraction.ground.consent import require_address_consent
 from aadml.feature_extraction.ground.errors import InputError, cause
 from aadml.feature_extraction.ground.file_content import sha256
 from aadml.feature_extraction.ground.json_values import JsonObject, parse_object
 from aadml.feature_extraction.ground.transformers_library import refuse_kernels, transformers_for
+from aadml.feature_extraction.weights.hub_names import PREFIX
 from aadml.feature_extraction.weights.table import weights_folder
 
 _CHECKSUM = re.compile("[0-9a-f]{64}")
@@ -105,12 +107,31 @@ def find(model: str, revision: str | None, *, weights: bool = True) -> Snapshot:
         if revision is not None:
             raise InputError(f"{model} is a folder, which has no revisions; leave out the revision '{revision}'")
         return _opened(folder, folder.resolve().name, None)
-    if folder.exists() or folder.is_absolute() or model.count("/") != 1:
+    if not _is_of_hub(model):
         raise InputError(
             f"{model} is neither a folder nor a name on the Hugging Face Hub; pass a folder, or a name OWNER/NAME"
         )
     folder, commit = _fetched(model, revision, weights=weights)
     return _opened(folder, model, commit, weights=weights)
+
+
+def require_download_consent(model: object, revision: object) -> None:
+    """Raise InputError for a model that `find` would download from the hub without the consent of the user.
+
+    Args:
+        model: argument of `find`, from a file. Folders, checksums of weights and models in the cache need no consent.
+        revision: argument of `find`, from the same file.
+    """
+    commit = revision if isinstance(revision, str) else None
+    if isinstance(model, str) and _is_of_hub(model) and _cached(model, commit) is None:
+        name = f"{PREFIX}{model}@{commit}" if commit else f"{PREFIX}{model}"
+        require_address_consent(name, name, f"run `aadml weights get {name}` first")
+
+
+def _is_of_hub(model: str) -> bool:
+    """Return whether a model that is not a folder has the form of a name on the hub."""
+    folder = Path(model).expanduser()
+    return not folder.exists() and not folder.is_absolute() and model.count("/") == 1
 
 
 @contextmanager
@@ -193,6 +214,22 @@ def _license(folder: Path) -> str:
     return str(card.get("license_name") or card.get("license") or "not stated")
 
 
+def _cached(model: str, revision: str | None) -> Path | None:
+    """Return the folder of a model in the hub's cache; None for a model without weights in the cache."""
+    transformers_for(f"hf:{model}")
+    import huggingface_hub as hub
+
+    for pattern in _WEIGHTS:  # the cache contains only one kind of weights
+        with suppress(OSError, ValueError):
+            patterns = [*_SMALL, pattern]
+            folder = Path(
+                hub.snapshot_download(model, revision=revision, local_files_only=True, allow_patterns=patterns)
+            )
+            if any(folder.glob(pattern)):
+                return folder
+    return None
+
+
 def _fetched(model: str, revision: str | None, *, weights: bool) -> tuple[Path, str]:
     """Return folder and commit of a model from the hub, or from the hub's cache if the download fails."""
     transformers_for(f"hf:{model}")
@@ -226,14 +263,8 @@ def _fetched(model: str, revision: str | None, *, weights: bool) -> tuple[Path, 
     except InputError:
         raise
     except Exception as error:  # any exception of the library's HTTP client: the hub is unreachable
-        for pattern in _WEIGHTS:  # the cache contains only one kind of weights
-            with suppress(OSError, ValueError):
-                patterns = [*_SMALL, pattern]
-                folder = Path(
-                    hub.snapshot_download(model, revision=revision, local_files_only=True, allow_patterns=patterns)
-                )
-                if any(folder.glob(pattern)):
-                    return folder, folder.name
+        if (cached := _cached(model, revision)) is not None:
+            return cached, cached.name
         raise InputError(
             f"{model} is neither a folder nor in the cache, and its download from the Hugging Face Hub failed "
             f"({cause(error)}); download the model elsewhere with `hf download {model} --local-dir FOLDER` and pass "

@@ -119,8 +119,12 @@ def assemble(
     lacking: list[Failure] = []
     warnings: list[tuple[str, str]] = []
     for number, row in enumerate(plan.rows):
-        records = {modality: ledger.find(row.id, modality, settings) for modality, settings in plan.settings.items()}
-        troubles = [*missing.get(number, {}).values()]
+        absent = missing.get(number, {})
+        listed = row.media.keys() - absent.keys()
+        records = {
+            name: ledger.find(row.id, name, key) if name in listed else None for name, key in plan.settings.items()
+        }
+        troubles = [*absent.values()]
         for modality, record in records.items():
             if record is not None and record.reason:
                 troubles.append(Failure(row.id, row.media[modality], modality, record.reason, record.detail))

@@ -1,14 +1,16 @@
 """Extraction of features in batches, in a second thread beside the thread that receives decoded clips."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.backbones import Description, Extractor
+from aadml.feature_extraction.backbones import EXTRACTORS, Description, Extractor
 from aadml.feature_extraction.engines.decoding_workers import DecodedPart, Wanted
+from aadml.feature_extraction.ground.errors import InputError, cause
 
 _Batch = list[tuple[int, DecodedPart]]
 
@@ -25,6 +27,26 @@ def wanted_of(extractor: Extractor, *, keeps_time: bool = False) -> Wanted:
     return Wanted(extractor.inputs, extractor.prepare, extractor.minimum_seconds, extractor.pool if pools else None)
 
 
+@contextmanager
+def errors_of(extractor: Extractor, where: str) -> Iterator[None]:
+    """Raise an exception within the context as InputError. Exceptions of extractors of aadml are not changed.
+
+    Args:
+        extractor: extractor that is called within the context.
+        where: occasion of the call, for the message ("in a trial run on noise").
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # any error of the user's code
+        if any(registry.is_own(extractor.name) for registry in EXTRACTORS.values()):
+            raise
+        raise InputError(
+            f"{extractor.name} fails {where} ({type(error).__name__}: {cause(error)}); correct the extractor"
+        ) from error
+
+
 class Describer:
     """Context manager that extracts features from decoded clips in batches; its exit processes incomplete batches.
 
@@ -34,15 +56,20 @@ class Describer:
     Args:
         extractors: extractors by modality.
         record: called with the number of a clip, the decoded modality, and the features, in the thread that uses the
-            describer. The features are those over time (t, d), or the prepared array of an extractor without
-            `describe`. They are None for a failure, or if they contain NaN or infinity.
+            describer. The features are those over time (t, d) if `keeps_time`, or else the pooled features (d,). They
+            are None for a failure, or if the features over time or the pooled features contain NaN or infinity.
+        keeps_time: whether features over time are recorded, by extractor.
     """
 
     def __init__(
-        self, extractors: Mapping[str, Extractor], record: Callable[[int, DecodedPart, NDArray[Any] | None], None]
+        self,
+        extractors: Mapping[str, Extractor],
+        record: Callable[[int, DecodedPart, NDArray[Any] | None], None],
+        keeps_time: Callable[[Extractor], bool] = lambda _: False,
     ) -> None:
         self._extractors = extractors
         self._record = record
+        self._keeps_time = keeps_time
         self._batches: dict[str, _Batch] = {}
         self._running: tuple[_Batch, Future[list[Description]]] | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="describe")
@@ -65,8 +92,11 @@ class Describer:
 
         A failure, and a clip for an extractor without `describe`, are recorded at once.
         """
-        if part.reason or self._extractors[part.modality].describe is None:
-            self._record(number, part, part.prepared)
+        if part.prepared is None:
+            self._record(number, part, None)
+            return
+        if self._extractors[part.modality].describe is None:
+            self._finish(number, part, part.prepared)
             return
         batch = self._batches.setdefault(part.modality, [])
         batch.append((number, part))
@@ -85,9 +115,22 @@ class Describer:
         if self._running is None:
             return
         (batch, described), self._running = self._running, None
-        for (number, part), description in zip(batch, described.result(), strict=True):
-            if np.isfinite(description).all():
-                self._record(number, part, description)
-            else:
-                broken = DecodedPart(part.modality, reason="corrupt", detail="the features contain NaN or infinity")
-                self._record(number, broken, None)
+        with errors_of(self._extractors[batch[0][1].modality], "on decoded clips"):
+            pairs = [*zip(batch, described.result(), strict=True)]
+        for (number, part), description in pairs:
+            self._finish(number, part, description)
+
+    def _finish(self, number: int, part: DecodedPart, description: NDArray[Any]) -> None:
+        """Pool the features of a clip, except those that the decoding process has pooled, and record the result."""
+        extractor = self._extractors[part.modality]
+        keeps_time = self._keeps_time(extractor)
+        pools = extractor.fit is None if keeps_time else extractor.describe is not None
+        with errors_of(extractor, "on decoded clips"):
+            pooled = extractor.pool(description) if pools else description
+            with np.errstate(over="ignore"):  # numbers beyond float32 become infinity
+                is_finite = all(np.isfinite(np.asarray(each, np.float32)).all() for each in (description, pooled))
+        if is_finite:
+            self._record(number, part, description if keeps_time else pooled)
+        else:
+            broken = DecodedPart(part.modality, reason="corrupt", detail="the features contain NaN or infinity")
+            self._record(number, broken, None)

@@ -154,7 +154,7 @@ def _work(job: _Job, decode: Engine) -> None:
         wanted, plan.time_limit, plan.limits, gives_way=has_network, watch=functools.partial(_watch, job)
     )
     decoded = decode(_tasks(job), settings, clips=max(1, len(plan.rows)), workers=plan.workers)
-    with Describer(extractors, functools.partial(_record, job)) as describer, closing(decoded):
+    with Describer(extractors, functools.partial(_record, job), plan.keeps_time) as describer, closing(decoded):
         for task, parts in decoded:
             for part in parts:
                 if part.reason == "missing":  # removed since the start of the job, so there is nothing to record
@@ -173,13 +173,14 @@ def _tasks(job: _Job) -> Iterator[Task]:
             if modality not in row.media:  # only other clips have this further text
                 continue
             stamp = text_stamp(row.media[modality]) if is_text(modality) else stamp_of(row.media[modality])
-            if stamp is None:
+            record = _kept(job, number, modality) if stamp is None else _known(job, number, modality, stamp)
+            if record is not None:
+                reasons.append(record.reason)
+            elif stamp is None:
                 absent = not row.media[modality] and any(row.media.values())
                 why = (ABSENT[modality], "the manifest lists no file") if absent else ("missing", "does not exist")
                 _miss(job, number, modality, *why)
                 reasons.append(why[0])
-            elif (record := _known(job, number, modality, stamp)) is not None:
-                reasons.append(record.reason)
             else:
                 media[modality] = row.media[modality]
         if media and _BLOCKING.isdisjoint(reasons):
@@ -188,6 +189,17 @@ def _tasks(job: _Job) -> Iterator[Task]:
         else:
             job.reused += "missing" not in reasons
             _count(job, reasons)
+
+
+def _kept(job: _Job, number: int, modality: str) -> Record | None:
+    """Return the record of a file that no longer exists; None without a record of the same path.
+
+    A failure that is to be tried again is not returned, except for a clip that lacks the modality.
+    """
+    record = job.ledger.find(job.plan.rows[number].id, modality, job.plan.settings[modality])
+    if record is None or not record.source or record.source != _source(job, number, modality):
+        return None
+    return record if not job.plan.retry_failed or record.reason in ("", *ABSENT.values()) else None
 
 
 def _known(job: _Job, number: int, modality: str, stamp: tuple[int, ...]) -> Record | None:
@@ -210,7 +222,7 @@ def _known(job: _Job, number: int, modality: str, stamp: tuple[int, ...]) -> Rec
         return record
     twin = job.ledger.find_content(content, modality, job.plan.settings[modality])
     if twin is not None:
-        record = replace(twin, id=row.id, stamp=known_by)
+        record = replace(twin, id=row.id, stamp=known_by, source=_source(job, number, modality))
         job.ledger.append(record)
         return record
     job.contents[number, modality] = (content, known_by)
@@ -220,9 +232,6 @@ def _known(job: _Job, number: int, modality: str, stamp: tuple[int, ...]) -> Rec
 def _record(job: _Job, number: int, part: DecodedPart, description: NDArray[Any] | None) -> None:
     modality, row = part.modality, job.plan.rows[number]
     content, stamp = job.contents.pop((number, modality))
-    extractor, values = job.plan.by_modality[modality], description
-    if description is not None and extractor.describe is not None and not job.plan.keeps_time(extractor):
-        values = extractor.pool(description)
     job.ledger.append(
         Record(
             id=row.id,
@@ -236,9 +245,15 @@ def _record(job: _Job, number: int, part: DecodedPart, description: NDArray[Any]
             start=part.start,
             seconds=part.seconds,
             fingerprint="" if part.fingerprint is None else base64.b64encode(part.fingerprint.tobytes()).decode(),
+            source=_source(job, number, modality),
         ),
-        values,
+        description,
     )
+
+
+def _source(job: _Job, number: int, modality: str) -> str:
+    row = job.plan.rows[number]
+    return "" if is_text(modality) else row.segment.named(row.media[modality])
 
 
 def _count(job: _Job, reasons: Iterable[str]) -> None:

@@ -34,7 +34,7 @@ def extract_in_memory(extractor: Extractor, items: Sequence[str], workers: int =
             raise InputError(
                 f"{items[number]} cannot be read as {modality} ({part.reason}, {part.detail}); pass another {other}"
             )
-        values[number] = description if extractor.describe is None else extractor.pool(description)
+        values[number] = description
 
     settings = DecodingSettings({modality: wanted_of(extractor)}, TIME_LIMIT, Limits())
     tasks = (Task(number, {modality: item}) for number, item in enumerate(items))

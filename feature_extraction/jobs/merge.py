@@ -3,8 +3,8 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import dataclass, fields, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from aadml.feature_extraction.jobs.failures import Failure
 from aadml.feature_extraction.jobs.fitting import fitted
 from aadml.feature_extraction.jobs.plan import PCA_WHITENING
 from aadml.feature_extraction.jobs.shard_names import shard_paths
+
+_LISTED = 20  # missing shards in a message
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,8 @@ def _opened(path: str | os.PathLike[str], stack: ExitStack) -> _ShardPart:
     content, rows = stack.enter_context(open_features(path))
     if content.shard is None:
         raise InputError(f"{os.fspath(path)} is not a shard of a job; pass files that were extracted with --shard")
+    if any(len(described) != len(fields(Failure)) for _, described in content.shard.failures):
+        raise InputError(f"{os.fspath(path)}: /shard does not describe its failed clips; extract the shard again")
     return _ShardPart(os.fspath(path), content, rows, content.shard)
 
 
@@ -115,17 +119,17 @@ def _check_complete(parts: Sequence[_ShardPart]) -> None:
                 f"{part.path} is shard {shard.index}/{shard.count}, and so is {known[shard.index].path}; "
                 "pass each shard once"
             )
-        expected = np.arange(shard.index, shard.total, shard.count)
-        rows = np.sort(np.concatenate([shard.rows, np.array([row for row, _ in shard.failures], dtype=np.int64)]))
-        if not np.array_equal(rows, expected):
-            accounted = len(np.intersect1d(rows, expected))
+        expected = range(shard.index, shard.total, shard.count)
+        rows = [*shard.rows.tolist(), *(row for row, _ in shard.failures)]
+        if len(rows) != len(expected) or sorted(rows) != [*expected]:
+            accounted = sum(row in expected for row in {*rows})
             raise InputError(
                 f"{part.path} does not list each clip of its shard once (expected {len(expected)}, listed "
                 f"{len(rows)}, correct {accounted}); extract this shard again"
             )
         known[shard.index] = part
     count = parts[0].shard.count
-    absent = [f"{index}/{count}" for index in range(count) if index not in known]
+    absent = [*islice((f"{index}/{count}" for index in range(count) if index not in known), _LISTED)]
     if absent:
         raise InputError(
             f"the job is not complete, because shards are missing ({', '.join(absent)}); extract and pass all shards"

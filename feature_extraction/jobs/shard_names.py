@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from aadml.feature_extraction.ground.errors import InputError
@@ -81,10 +81,26 @@ def shard_paths(names: Sequence[str | os.PathLike[str]], output: str | os.PathLi
 
 def named_shards(name: Path, ending: str = "") -> list[Path]:
     """Return the existing paths `<stem>.<i>-of-<n><suffix><ending>`, ordered by n, then by i."""
+    return [path for *_, path in _numbered(name, ending)]
+
+
+def absent_shards(name: Path, endings: Sequence[str]) -> Iterator[str]:
+    """Yield the shards, such as "1/4", of which no path `<stem>.<i>-of-<n><suffix><ending>` exists.
+
+    Args:
+        name: the feature file of the whole job.
+        endings: endings of the paths. The numbers n are those of existing paths.
+    """
+    shards = {(count, index) for ending in endings for count, index, _ in _numbered(name, ending)}
+    for number in sorted({count for count, _ in shards}):
+        yield from (f"{index}/{number}" for index in range(number) if (number, index) not in shards)
+
+
+def _numbered(name: Path, ending: str) -> list[tuple[int, int, Path]]:
     shards: list[tuple[int, int, Path]] = []
     for path in name.parent.iterdir() if name.parent.is_dir() else ():
         file = Path(path.name.removesuffix(ending))
         part = _PART.fullmatch(file.stem)
         if part and path.name.endswith(ending) and (part["stem"], file.suffix) == (name.stem, name.suffix):
             shards.append((int(part["count"]), int(part["index"]), path))
-    return [path for *_, path in sorted(shards)]
+    return sorted(shards)

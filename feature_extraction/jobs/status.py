@@ -6,11 +6,12 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.jobs.shard_names import named_shards
+from aadml.feature_extraction.jobs.shard_names import absent_shards, named_shards
 from aadml.feature_extraction.ledger.ledger import RECORDS, is_in_use
 from aadml.feature_extraction.ledger.notes import Beginning, Progress, notes_of
 
@@ -18,6 +19,7 @@ State = Literal["running", "stopped", "finished"]
 
 WINDOW = 300.0
 """Seconds over which the current rate is computed."""
+_LISTED = 100  # shards that were not started
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,8 @@ class Status:
 
     Attributes:
         path: feature file of the job.
-        state: `running`, `stopped` (killed or interrupted) or `finished` (the file is written, or every clip
-            failed).
+        state: `running`, `stopped` (killed or interrupted, or several shards of which some were not started) or
+            `finished` (the file is written, or every clip failed).
         clips: number of clips of the job.
         done: number of clips done, including failed and reused clips.
         failed: reason -> number of clips.
@@ -39,10 +41,11 @@ class Status:
         running: seconds of processor time of each clip that is being decoded, without clips on Ray.
         seconds_left: remaining seconds at `rate`, or at `rate_overall` if `rate` is None; at least the maximum of
             `running`. 0 if all clips are done, and None if there is no rate. For several shards, the longest time
-            of a shard; None if the time of a shard is None.
+            of a shard; None if the time of a shard is None or a shard was not started.
         command: command that continues a stopped job; "" for a job started from Python, and for several shards.
         folder: working directory of the command; "" for several shards.
         shards: status of each shard, if `path` is the common name of several shards.
+        not_started: shards without a work folder and a file beside the others, such as "1/4"; at most 100.
     """
 
     path: str
@@ -58,6 +61,7 @@ class Status:
     command: str = ""
     folder: str = ""
     shards: tuple["Status", ...] = ()
+    not_started: tuple[str, ...] = ()
 
 
 def status(output: str | os.PathLike[str]) -> Status:
@@ -80,7 +84,7 @@ def status(output: str | os.PathLike[str]) -> Status:
             f"{place}: no extraction was started (there is no {_work(place).name} beside it); "
             "pass the output of `aadml extract`"
         )
-    return _summed(place, shards)
+    return _summed(place, shards, tuple(islice(absent_shards(place, ("", ".work")), _LISTED)))
 
 
 def _of_job(place: Path) -> Status:
@@ -134,10 +138,10 @@ def _rate(notes: Sequence[Progress], now: float) -> float | None:
     return worked / max(now - start.at, 1e-3) if worked > 0 else None
 
 
-def _summed(place: Path, shards: Sequence[Status]) -> Status:
-    states = [shard.state for shard in shards]
+def _summed(place: Path, shards: Sequence[Status], not_started: tuple[str, ...] = ()) -> Status:
+    states = [*(shard.state for shard in shards), *("stopped" for _ in not_started)]
     rates = [shard.rate for shard in shards if shard.rate is not None and shard.state == "running"]
-    left = [shard.seconds_left for shard in shards]
+    left = [*(shard.seconds_left for shard in shards), *(None for _ in not_started)]
     known = [seconds for seconds in left if seconds is not None]
     return Status(
         path=str(place),
@@ -150,6 +154,7 @@ def _summed(place: Path, shards: Sequence[Status]) -> Status:
         running=tuple(seconds for shard in shards for seconds in shard.running),
         seconds_left=max(known) if len(known) == len(left) else None,
         shards=tuple(shards),
+        not_started=not_started,
     )
 
 

@@ -1,10 +1,15 @@
 """Trial of extractors on noise before a job. A defective extractor is thus reported before decoding."""
 
+import json
+import pickle
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.backbones import EXTRACTORS, Extractor
 from aadml.feature_extraction.ground.errors import InputError, cause
+from aadml.feature_extraction.jobs.batching import errors_of, wanted_of
 from aadml.feature_extraction.media import Frames, Pictures, Sound, Text
 from aadml.feature_extraction.media.pictures import fitted
 
@@ -20,36 +25,61 @@ def try_out(extractor: Extractor) -> None:
     An error of `prepare` is not reported, because in a job such an error fails only single clips.
 
     Raises:
-        InputError: an error in `describe`, or a wrong shape. The features of each clip must be (t, d) with t of at
-            least 1. The pooled features must be (dimension,) if the extractor has no fit.
+        InputError: an error in `describe` or `pool`, a result that is not an array, a wrong shape, settings that are
+            not JSON, or a `prepare` that cannot be pickled. The features of each clip must be (t, d) with t of at least
+            1. The pooled features must be (dimension,) if the extractor has no fit.
     """
     if EXTRACTORS[extractor.modality].is_own(extractor.name):
         return
+    _check_settings(extractor)
     try:
         prepared = [extractor.prepare(_noise(extractor, seconds)) for seconds in _SECONDS]
     except Exception:  # fails single clips
         return
-    try:
-        described = prepared if extractor.describe is None else extractor.describe(prepared)
-        shapes = [np.shape(rows) for rows in described]
-    except InputError:
-        raise
-    except Exception as error:  # any error of the user's code
-        raise InputError(
-            f"{extractor.name} fails in a trial run on noise ({type(error).__name__}: {cause(error)}); correct the "
-            "extractor"
-        ) from error
+    _check_arrays(extractor, "prepare", prepared)
+    with errors_of(extractor, "in a trial run on noise"):
+        described = prepared if extractor.describe is None else [*extractor.describe(prepared)]
+    _check_arrays(extractor, "describe", described)
+    shapes = [rows.shape for rows in described]
     if len(shapes) != len(prepared) or any(len(shape) != 2 or not shape[0] for shape in shapes):
         raise InputError(
             f"{extractor.name} returns shapes {shapes} for {len(prepared)} clips of noise; return one array (t, d) "
             "per clip, with t at least 1"
         )
-    shape = np.shape(extractor.pool(described[0]))
+    with errors_of(extractor, "in a trial run on noise"):
+        shape = np.shape(extractor.pool(described[0]))
     if extractor.fit is None and shape != (extractor.dimension,):
         raise InputError(
             f"{extractor.name} returns values of shape {shape} per clip, but its dimension is {extractor.dimension}; "
             "set the dimension to that of the pooled features"
         )
+
+
+def _check_settings(extractor: Extractor) -> None:
+    """Raise InputError for settings that cannot be stored as JSON, or functions that cannot be sent to a process."""
+    settings = (extractor.parameters, extractor.about, vars(extractor.inputs))
+    try:
+        json.dumps([extractor.dimension, extractor.minimum_seconds, *map(dict, settings)])
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{extractor.name}: its parameters cannot be stored as JSON ({cause(error)}); pass text, booleans and "
+            "numbers of Python, such as int(2) instead of np.int64(2)"
+        ) from error
+    try:
+        pickle.dumps(wanted_of(extractor))
+    except Exception as error:  # pickle raises many exceptions
+        raise InputError(
+            f"{extractor.name}: its prepare cannot be sent to a decoding process ({cause(error)}); pass a function at "
+            "the top level of a module, or a functools.partial of such a function"
+        ) from error
+
+
+def _check_arrays(extractor: Extractor, function: str, results: Sequence[object]) -> None:
+    for result in results:
+        if not isinstance(result, np.ndarray):
+            raise InputError(
+                f"{extractor.name}: {function} returns {type(result).__name__}, not an array; return NumPy arrays"
+            )
 
 
 def _noise(extractor: Extractor, seconds: float) -> NDArray[np.generic]:

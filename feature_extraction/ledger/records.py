@@ -63,6 +63,7 @@ class Record:
         seconds: duration in seconds.
         block: location of the values; None for a failure.
         fingerprint: fingerprint of sound or picture, in Base64; "" for a text or a failure, and in older ledgers.
+        source: path of the file, with the times of a segment; "" for a text, and in older ledgers.
         end: size of the file of values in bytes, including the values of the record.
     """
 
@@ -78,6 +79,7 @@ class Record:
     seconds: float = 0.0
     block: Block | None = None
     fingerprint: str = ""
+    source: str = ""
     end: int = field(default=0, compare=False)
 
 

@@ -22,8 +22,9 @@ from torch import Tensor
 
 from aadml.feature_extraction.foreign.numpy_files import npz_arrays, refuse_zip_bomb
 from aadml.feature_extraction.ground.archives import DAMAGED, damage_as, is_archive
-from aadml.feature_extraction.ground.atomic import atomic_path
+from aadml.feature_extraction.ground.atomic import atomic_path, write_text
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.file_content import sha256
 from aadml.feature_extraction.weights.tf_checkpoint import is_tf_checkpoint, read_tf_checkpoint
 
 _log = logging.getLogger(__name__)
@@ -64,9 +65,9 @@ def read_tensors(path: Path, *, cache: Path | None = None) -> dict[str, Tensor]:
     Args:
         path: a safetensors file, recognized by its suffix, or a PyTorch, NumPy or TensorFlow file, recognized by
             its content.
-        cache: path of the converted copy of exactly this content; None for no copy. An undamaged copy is read; a
-            missing or damaged copy is written. A copy that cannot be written causes only a warning. A safetensors
-            file is not copied.
+        cache: path of the converted copy of exactly this content; None for no copy. A copy is read if it has the
+            SHA-256 in the file `<cache>.sha256`; a missing, damaged or unchecked copy is written. A copy that cannot
+            be written causes only a warning. A safetensors file is not copied.
 
     Returns:
         Tensors on the CPU, by name; wrappers such as PANNs' `model` are removed.
@@ -80,16 +81,27 @@ def read_tensors(path: Path, *, cache: Path | None = None) -> dict[str, Tensor]:
     if path.suffix == ".safetensors":
         return _safetensors(path)
     refuse_keras(path)
-    if cache is not None and cache.is_file():
+    if cache is not None and _is_intact(cache):
         with suppress(InputError):  # damaged
             return _safetensors(cache)
     tensors = _foreign(path)
     if cache is not None:
         try:
             write_tensors(cache, tensors)
+            write_text(_checksum_of(cache), sha256(cache))
         except (OSError, InputError) as error:
             _log.warning("%s: the converted copy is not cached (%s)", path, error)
     return tensors
+
+
+def _checksum_of(cache: Path) -> Path:
+    return cache.with_name(f"{cache.name}.sha256")
+
+
+def _is_intact(cache: Path) -> bool:
+    with suppress(OSError):
+        return _checksum_of(cache).read_bytes() == sha256(cache).encode()
+    return False
 
 
 def refuse_keras(path: Path) -> None:

@@ -33,3 +33,18 @@ def test_weights_at_a_place_that_a_file_names_are_not_opened(asked_for, name, pl
     with pytest.raises(InputError, match="installed extractor differs"):
         media.extractor_of(facts, "audio")
     assert asked_for["weights"] == "auto"
+
+
+@pytest.mark.parametrize("name", ["hf-text", EXTRACTORS["text"].places["hf-text"], "hf:stranger/huge"])
+def test_a_network_that_a_file_names_is_not_downloaded(monkeypatch, name):
+    named = []
+    monkeypatch.setattr(media, "require_download_consent", lambda *source: named.append(source) or refuse())
+    source = {} if name.startswith("hf:") else {"source": {"model": "stranger/huge", "revision": "abc"}}
+    facts = replace(aadml.fit("synthetic:ave", method="cca").facts, features={"text": {"extractor": name, **source}})
+    with pytest.raises(InputError, match="refused"):
+        media.extractor_of(facts, "text")
+    assert named == [("stranger/huge", "abc" if source else None)]
+
+
+def refuse():
+    raise InputError("refused")

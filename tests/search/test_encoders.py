@@ -3,6 +3,7 @@
 import csv
 import itertools
 import shutil
+from types import SimpleNamespace
 
 import cv2
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import aadml
 from aadml.feature_extraction.backbones import extractor
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
+from aadml.feature_extraction.hub import snapshot
 from aadml.search import Index, encoders
 from aadml.search.facts import PlainRecord
 from tests.feature_extraction.hub import tiny
@@ -189,3 +191,11 @@ def test_a_scaling_that_does_not_fit_the_features_is_refused(tmp_path, scaling):
     record = PlainRecord(features={}, dimensions={"audio": 2}, scaling=scaling)
     with pytest.raises(DamagedFileError, match="the scaling of the audio features of the index is damaged; build the"):
         encoders.load_encoder(record, tmp_path)
+
+
+def test_a_network_that_an_index_names_is_not_downloaded(monkeypatch):
+    monkeypatch.setattr(snapshot, "_cached", lambda model, revision: None)
+    facts = SimpleNamespace(features={"visual": {"source": {"model": "stranger/huge", "revision": "abc"}}})
+    encoder = SimpleNamespace(facts=facts, space=lambda modality: None)
+    with pytest.raises(InputError, match="hf:stranger/huge@abc was not opened, because the address comes from a file"):
+        encoders.PlainEncoder.other_tower(encoder, "text", "visual")

@@ -27,8 +27,10 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.hub.blocks import train_only, trained_parts
 from aadml.feature_extraction.hub.networks import Preparation, Runner
 from aadml.feature_extraction.hub.saved_tower import SavedTower
+from aadml.feature_extraction.hub.snapshot import require_download_consent
 from aadml.feature_extraction.hub.towers import Kind, OpenedTower, blank_tower, open_tower, preparation_in
 from aadml.feature_extraction.media import Sound, Text
+from aadml.feature_extraction.weights.hub_names import expanded
 from aadml.methods.method import Method
 from aadml.methods.towers.adapters import MARK, add_adapters, linear_layers, merge_adapters
 from aadml.methods.towers.checkpointing import checkpoint_blocks
@@ -59,9 +61,12 @@ def _base_of(saved: SavedTower, modality: Kind) -> OpenedTower:
     """Open the network under the adapters of a saved model.
 
     Raises:
-        InputError: the network cannot be read, or its weights are not those of the saved model.
+        InputError: the network cannot be read or needs consent to its download, or its weights are not those of the
+            saved model.
     """
+    source = expanded(saved.base, modality)[1]
     try:
+        require_download_consent(source["model"], source.get("revision"))
         tower = open_tower(saved.base, modality, torch.device("cpu"))
     except InputError as error:
         raise InputError(f"the adapters of {saved.model} need the weights of {saved.base}, but {error}") from error

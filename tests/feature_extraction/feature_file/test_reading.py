@@ -107,6 +107,15 @@ def test_refuses_an_origin_that_is_not_an_object_with_sentences(tmp_path, proven
         read_features(tmp_path / "f.h5")
 
 
+IMPOSSIBLE = [
+    ('"count": 2', '"count": 0'),
+    ('"index": 0', '"index": 2'),
+    ('"index": 0', '"index": -1'),
+    ('"total": 9', f'"total": {10**30}'),
+    ('"total": 9', '"total": -9'),
+]
+
+
 def test_refuses_a_shard_that_is_not_described(tmp_path):
     path, shard = tmp_path / "f.h5", Shard(0, 2, 9, "abc", rows=np.arange(4))
     write_features(path, content(shard=shard))
@@ -116,6 +125,7 @@ def test_refuses_a_shard_that_is_not_described(tmp_path):
     for old, new, message in (
         ('"index": 0', '"index": "0"', "/shard does not describe a shard; extract the shard again"),
         ('"failures": []', '"more": []', "/shard does not describe a shard; extract the shard again"),
+        *((old, new, "/shard does not describe a shard; extract the shard again") for old, new in IMPOSSIBLE),
         ("{", "[{", "/shard does not describe a shard; extract the shard again"),
         (
             '"index"',

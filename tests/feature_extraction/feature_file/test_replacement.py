@@ -63,3 +63,10 @@ def test_an_output_whose_ids_are_no_list_is_refused_in_one_line(tmp_path, value)
         file["id"] = value
     with pytest.raises(InputError, match=r"f\.h5 shares none of its 1 clips with m\.csv, so"):
         refuse_other_clips(tmp_path / "f.h5", ["a"], "m.csv")
+
+
+def test_ids_that_are_neither_numbers_nor_text_are_not_read(tmp_path):
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        file.create_dataset("id", (2,), h5py.vlen_dtype(np.uint8))[:] = [np.ones(3, np.uint8)] * 2
+    with pytest.raises(InputError, match=r"f\.h5 shares none of its 1 clips with m\.csv, so"):
+        refuse_other_clips(tmp_path / "f.h5", ["a"], "m.csv")

@@ -348,14 +348,21 @@ def test_arrays_are_of_numbers_or_text_with_rows(tmp_path):
     with h5py.File(path, "w") as file:
         file["array"], file["complex"], file["empty"] = np.arange(3), np.zeros(2, complex), h5py.Empty("f4")
         file.create_group("group")
+        file.create_dataset("lists", (2,), h5py.vlen_dtype(np.float32))[:] = [np.ones(3), np.ones(5)]
+        file["pairs"] = np.zeros(2, [("a", "f4"), ("b", "i4")])
+        file["text"] = ["a", "b"]
         for number in range(40):
             file[f"n{number:02}"] = number
     assert hdf5_arrays(path, ("array",))["array"].tolist() == [0, 1, 2]
-    keys = ["array", "complex", "empty", "group", *(f"n{number:02}" for number in range(26))]
+    assert hdf5_arrays(path, ("text",))["text"].tolist() == [b"a", b"b"]
+    keys = ["array", "complex", "empty", "group", "lists", *(f"n{number:02}" for number in range(25))]
     for key, problem in {
         "group": ": 'group' is a group, but must be an array; write an array",
         "empty": ": 'empty' is empty, but must contain one row per clip; write the rows",
         "complex": ": 'complex' contains complex128, but must contain real numbers or text; write numbers or text",
+        "lists": ": 'lists' contains object, but must contain real numbers or text; write numbers or text",
+        "pairs": ": 'pairs' contains [('a', '<f4'), ('b', '<i4')], but must contain real numbers or text; write "
+        "numbers or text",
         "none": f" contains no 'none'; pass a file with this key (keys found: {', '.join(keys)})",
     }.items():
         with pytest.raises(InputError) as caught:

@@ -250,6 +250,42 @@ def test_rows_without_ids_are_numbered_and_lists_are_labels_or_captions(tmp_path
     assert (first.labels, second.labels, second.media["audio"]) == (("b", "a"), (), "")
 
 
+def test_relative_paths_start_at_the_folder_of_the_table(tmp_path, monkeypatch):
+    (tmp_path / "data").mkdir()
+    pq.write_table(pa.table({"id": ["a"], "audio": ["a.wav"]}), tmp_path / "data" / "a.parquet")
+    monkeypatch.chdir(tmp_path)
+    (row,) = open_manifest("data/a.parquet").rows
+    assert row.media["audio"] == str(tmp_path / "data" / "a.wav")
+
+
+def opened_table(tmp_path, columns):
+    pq.write_table(pa.table({"audio": ["x.wav"] * len(next(iter(columns.values())))} | columns), tmp_path / "a.parquet")
+    return open_manifest(tmp_path / "a.parquet").rows
+
+
+def texts(row):
+    return [value for name, value in row.media.items() if name.startswith("text")]
+
+
+@pytest.mark.parametrize("name", ["text", "caption", "captions"])
+def test_captions_come_from_one_column(tmp_path, name):
+    first, second = opened_table(tmp_path, {name: [["a", None, "b"], ["c"]], "tags": [["x"], ["y"]]})
+    assert (texts(first), texts(second), first.columns["caption_1"]) == (["a", "b"], ["c"], "a")
+    first, _ = opened_table(tmp_path, {"said": [["a", "b"], None]})
+    assert texts(first) == ["a", "b"]
+    first, _ = opened_table(tmp_path, {"caption_1": ["a", "b"], "tags": [["x"], ["y"]]})
+    assert texts(first) == ["a"]
+    with pytest.raises(InputError, match="the columns 'said' and 'tags' have lists of texts; rename the column of"):
+        opened_table(tmp_path, {"said": [["a"]], "tags": [["x"]]})
+    with pytest.raises(InputError, match="the columns 'text' and 'captions' have lists of texts"):
+        opened_table(tmp_path, {"text": [["a"]], "captions": [["x"]]})
+
+
+def test_a_column_of_labels_with_an_empty_row_is_one_column(tmp_path):
+    rows = opened_table(tmp_path, {"label": [["b", "a"], None, ["c", None]]})
+    assert [row.labels for row in rows] == [("b", "a"), (), ("c",)]
+
+
 def test_wrong_tables_end_in_one_line(tmp_path, monkeypatch):
     pq.write_table(pa.table({"id": ["a"], "audio": [[1.0, 2.0]]}), tmp_path / "a.parquet")
     with pytest.raises(InputError, match="the column audio has values of type list, not media; pass a table with"):
@@ -292,10 +328,10 @@ def test_one_row_group_of_a_parquet_file_is_in_memory(tmp_path):
 def test_values_of_a_row_become_cells():
     names = ["cat", "dog"]
     row = {"id": "a", "text": None, "speed": 1.5, "captions": ["x", "y"], "more": [1], "label": 1}
-    cells = {"id": "a", "text": "", "speed": "1.5", "caption_1": "x", "caption_2": "y", "label": "dog"}
+    cells = {"id": "a", "text": "", "speed": "1.5", "captions": ["x", "y"], "label": "dog"}
     assert media_tables._values(row, names) == cells
     assert media_tables._values({"label": -1}, names) == {"label": ""}
     assert media_tables._values({"label": 0}, names) == {"label": "cat"}
-    assert media_tables._values({"labels": [1, -1, 0]}, names) == {"labels": "dog|cat"}
-    assert media_tables._values({"label": ["a", None]}, []) == {"labels": "a"}
+    assert media_tables._values({"labels": [1, -1, 0]}, names) == {"labels": ["dog", "cat"]}
+    assert media_tables._values({"label": ["a", None]}, []) == {"label": ["a"]}
     assert media_tables._values({"label": 3}, []) == {"label": "3"}

@@ -12,6 +12,7 @@ pytest.importorskip("transformers")
 
 from huggingface_hub import errors  # noqa: E402
 
+from aadml.feature_extraction.ground.consent import named_in, trusting  # noqa: E402
 from aadml.feature_extraction.ground.errors import InputError  # noqa: E402
 from aadml.feature_extraction.hub import snapshot  # noqa: E402
 from aadml.feature_extraction.hub.pictures import _begins  # noqa: E402
@@ -84,6 +85,27 @@ def test_an_error_of_the_hub_states_what_to_do(client, error, says):
 def test_the_cache_is_used_if_the_hub_is_unreachable(client, tmp_path):
     calls = client(error=OSError("no route"), cached=["model.safetensors"])
     assert snapshot._fetched("owner/tiny", None, weights=True) == (tmp_path, tmp_path.name)
+    assert {local for *_, local in calls} == {True}
+
+
+def test_a_download_that_a_file_names_needs_consent(client, monkeypatch, tmp_path):
+    calls = client(["model.safetensors"], cached=["model.safetensors"])
+    snapshot.require_download_consent("owner/tiny", "abc")
+    assert {local for *_, local in calls} == {True}
+    client(["model.safetensors"])
+    (tmp_path / "model.safetensors").unlink()
+    for model in (None, 3, str(tmp_path), "0" * 64, "owner"):
+        snapshot.require_download_consent(model, "abc")
+    with named_in("model.json"), pytest.raises(InputError) as refused:
+        snapshot.require_download_consent("owner/tiny", "abc")
+    assert str(refused.value) == (
+        "hf:owner/tiny@abc was not opened, because the address comes from model.json and not from you; run `aadml "
+        "weights get hf:owner/tiny@abc` first, or consent with --trust-code (in Python: trust_code=True)"
+    )
+    with pytest.raises(InputError, match="hf:owner/tiny was not opened"):
+        snapshot.require_download_consent("owner/tiny", None)
+    with trusting():
+        snapshot.require_download_consent("owner/tiny", None)
     assert {local for *_, local in calls} == {True}
 
 

@@ -1,15 +1,19 @@
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 from aadml.feature_extraction.backbones import Extractor
 from aadml.feature_extraction.engines.decoding_workers import DecodedPart, Wanted
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.jobs.batching import Describer, wanted_of
 from aadml.feature_extraction.media import Sound
 
 
-def run(values, batch_clips=2, fail=False):
+def own(describe=None, **changes):
+    settings = {"pool": np.asarray, "fit": None} | changes
+    return Extractor("mine:own", "audio", 1, Sound(8000), {}, np.asarray, describe, **settings)
+
+
+def run(values, batch_clips=2, fail=False, keeps_time=False, **changes):
     """The sizes of the described batches, and number, reason and description of each recorded part."""
     sizes, recorded = [], []
 
@@ -21,8 +25,8 @@ def run(values, batch_clips=2, fail=False):
         reason = f"{part.reason}: {part.detail}" if part.reason else ""
         recorded.append((number, reason, None if description is None else description.tolist()))
 
-    extractors = {"audio": SimpleNamespace(describe=describe, batch_clips=batch_clips)}
-    with Describer(extractors, record) as describer:
+    extractors = {"audio": own(**{"describe": describe, "batch_clips": batch_clips, **changes})}
+    with Describer(extractors, record, lambda _: keeps_time) as describer:
         for number, value in enumerate(values):
             describer.add(number, DecodedPart("audio", prepared=np.array([value])))
         if fail:
@@ -54,3 +58,44 @@ def test_a_worker_pools_if_no_network_and_no_features_over_time_follow(describe,
 def test_the_rest_is_dropped_after_an_exception():
     with pytest.raises(LookupError):
         run([1.0], fail=True)
+
+
+@pytest.mark.parametrize(("keeps_time", "kept"), [(False, [0.0]), (True, [2.0])])
+@pytest.mark.parametrize("broken", [np.nan, np.inf, 1e300])
+def test_pooled_features_that_are_not_finite_are_a_failure_of_their_clip(keeps_time, kept, broken):
+    def pool(rows):
+        return np.where(rows == 2, 0.0, broken)
+
+    _, recorded = run([1.0, 3.0], keeps_time=keeps_time, pool=pool)
+    assert recorded == [(0, "", kept), (1, "corrupt: the features contain NaN or infinity", None)]
+    _, recorded = run([2.0, 3.0], keeps_time=keeps_time, pool=pool, describe=None)
+    assert [reason[:7] for _, reason, _ in recorded] == (["", "corrupt"] if keeps_time else ["", ""])
+
+
+def test_features_that_exceed_float32_are_a_failure():
+    assert [reason[:7] for _, reason, _ in run([1.0, 1e300], describe=None)[1]] == ["", "corrupt"]
+
+
+def test_the_features_before_a_fit_are_not_pooled_to_keep_them():
+    _, recorded = run([1.0], keeps_time=True, fit="whitening", pool=lambda rows: 1 / 0)
+    assert recorded == [(0, "", [2.0])]
+
+
+def failing(clips):
+    raise RuntimeError("no such layer")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"describe": failing},
+            r"^mine:own fails on decoded clips \(RuntimeError: no such layer\); correct the extractor",
+        ),
+        ({"pool": failing}, r"^mine:own fails on decoded clips \(RuntimeError: no such layer\)"),
+        ({"describe": lambda clips: []}, r"^mine:own fails on decoded clips \(ValueError: "),
+    ],
+)
+def test_an_error_of_an_extractor_of_the_user_names_the_extractor(changes, message):
+    with pytest.raises(InputError, match=message):
+        run([1.0], **changes)

@@ -6,9 +6,19 @@ import shutil
 import numpy as np
 import pytest
 
-from aadml.feature_extraction.backbones import extractor
+from aadml.feature_extraction.backbones import Extractor, extractor
 from aadml.feature_extraction.feature_file.reading import read_features
+from aadml.feature_extraction.media import Text
 from tests.feature_extraction.small_jobs import AUDIO, decoded, run, write_manifest
+
+
+def mean_letter(letters):
+    if (letters == ord("z")).any():
+        raise ValueError("z")
+    return letters.mean(keepdims=True)[None]
+
+
+LETTERS = Extractor("letters", "text", 1, Text(), {}, mean_letter)
 
 
 @pytest.mark.slow
@@ -60,6 +70,7 @@ def test_a_changed_file_is_described_again_alone(small, collection, monkeypatch)
 def test_a_file_of_an_earlier_call_is_kept_where_no_clip_can_be_described(small):
     run(small, small / "f.h5")
     before = (small / "f.h5").read_bytes()
+    shutil.rmtree(small / "f.h5.work")
     for clip in [*small.glob("*.mp4")]:
         clip.rename(clip.with_suffix(".away"))  # a disk that is not mounted
     outcome = run(small, small / "f.h5")
@@ -119,3 +130,59 @@ def test_damaged_values_of_a_renamed_clip_are_described_again(small, monkeypatch
     seen = decoded(monkeypatch)
     assert run(small, small / "f.h5").failures == ()
     assert seen == [(0, "audio", "visual")]
+
+
+def run_rows(folder, header, *rows, extractors):
+    (folder / "manifest.csv").write_text("\n".join([header, *rows]))
+    outcome = run(folder, folder / "f.h5", extractors)
+    assert run(folder, folder / "new.h5", extractors).failures == outcome.failures
+    assert (folder / "f.h5").read_bytes() == (folder / "new.h5").read_bytes()
+    shutil.rmtree(folder / "new.h5.work")
+    (folder / "new.h5").unlink()
+    return outcome
+
+
+def test_features_of_a_cell_that_was_emptied_are_not_used(small):
+    pictures = extractor("hog-color", "visual")
+    header, rest = "id,audio,visual,split", "b,clip 1.mp4,clip 1.mp4,train"
+    run_rows(small, header, "a,clip 0.mp4,clip 0.mp4,train", rest, extractors=(AUDIO, pictures))
+    outcome = run_rows(small, header, "a,clip 0.mp4,,train", rest, extractors=(AUDIO, pictures))
+    assert [(failure.id, failure.reason) for failure in outcome.lacking] == [("a", "no-video")]
+    assert read_features(small / "f.h5").has("visual").tolist() == [False, True]
+
+
+def test_features_of_a_caption_that_was_deleted_are_not_used(tmp_path):
+    header = "id,audio,split,caption_1,caption_2,caption_3"
+    run_rows(tmp_path, header, "a,,train,aaaa,bbb,cc", "b,,train,dd,e,f", extractors=(LETTERS,))
+    run_rows(tmp_path, header, "a,,train,aaaa,,cc", "b,,train,dd,e,f", extractors=(LETTERS,))
+    texts = read_features(tmp_path / "f.h5").texts
+    assert (texts.rows.tolist(), texts.values.ravel().tolist()[:2]) == ([0, 0, 1, 1, 1], [97.0, 99.0])
+
+
+def test_a_caption_that_failed_and_was_deleted_is_no_failure(tmp_path):
+    header = "id,audio,split,caption_1,caption_2"
+    outcome = run_rows(tmp_path, header, "a,,train,aaaa,z", "b,,train,dd,e", extractors=(LETTERS,))
+    assert [failure.modality for failure in outcome.failures] == ["text_2"]
+    assert run_rows(tmp_path, header, "a,,train,aaaa,", "b,,train,dd,e", extractors=(LETTERS,)).failures == ()
+
+
+def test_media_may_be_deleted_once_their_clips_are_in_the_ledger(small, collection):
+    shutil.copy(collection / "mute.mp4", small / "mute.mp4")
+    lines = [
+        "id,media,start,split",
+        "a,clip 0.mp4,,train",
+        "b,clip 1.mp4,0.5,test",
+        "c,mute.mp4,,test",
+        "d,text.mp4,,test",
+    ]
+    (small / "manifest.csv").write_text("\n".join(lines))
+    first, before = run(small, small / "f.h5"), (small / "f.h5").read_bytes()
+    for clip in [*small.glob("*.mp4")]:
+        clip.unlink()
+    again = run(small, small / "f.h5")
+    assert (again.failures, again.lacking, again.reused) == (first.failures, first.lacking, 4)
+    assert (small / "f.h5").read_bytes() == before
+    assert [failure.reason for failure in run(small, small / "f.h5", retry_failed=True).failures] == ["missing"]
+    for line in ("a,other.mp4,,train", "a,clip 0.mp4,0.25,train"):
+        (small / "manifest.csv").write_text("\n".join([lines[0], line, *lines[2:]]))
+        assert [failure.id for failure in run(small, small / "f.h5").failures] == ["a", "d"]

@@ -114,6 +114,24 @@ def test_refuses_other_jobs_classes_and_lost_rows(job, tmp_path):
             merge(altered(job, tmp_path, **changes), tmp_path / "f.h5")
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"total": 10**17}, r"\(expected 33333333333333333, listed 1, correct 1\); extract this shard again"),
+        ({"failures": ((1, ("1", "corrupt")),)}, "/shard does not describe its failed clips; extract the shard again"),
+        ({"failures": ((10**30, ("1", "m", "audio", "corrupt", "d")),)}, r"\(expected 1, listed 2, correct 1\)"),
+        (
+            {"index": 0, "count": 10**12, "total": 1, "rows": np.array([0])},
+            r"shards are missing \(1/1000000000000, .*, 20/1000000000000\); extract and pass all shards",
+        ),
+    ],
+)
+def test_refuses_a_malformed_shard_in_one_line(job, tmp_path, changes, message):
+    shard = dataclasses.replace(read_features(job / "1.h5").shard, **changes)
+    with pytest.raises(InputError, match=message):
+        merge(altered(job, tmp_path, shard=shard)[1:2], tmp_path / "f.h5")
+
+
 @pytest.fixture(scope="module")
 def fitted_job(tmp_path_factory, render):
     """Extractors with a PCA to be fitted, one clip that fails, and a shard without any clip."""

@@ -11,6 +11,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.jobs.status import WINDOW, Status, _summed, status
 from aadml.feature_extraction.ledger.ledger import open_ledger
 from aadml.feature_extraction.ledger.notes import Beginning, Progress
+from tests.cli.conftest import run as command
 
 
 def noted(output, *notes):
@@ -120,6 +121,22 @@ def test_shards_are_summed_up(tmp_path):
     assert [one.state for one in found.shards] == ["finished", "stopped"]
     assert found.seconds_left == pytest.approx(3.0)
     assert status(tmp_path / "f.1-of-2.h5") == found.shards[1]
+
+
+def test_a_job_is_not_finished_before_all_shards_are(tmp_path):
+    done = [Beginning(0.0, 10), Progress(2.0, 10, finished=True)]
+    noted(tmp_path / "f.1-of-4.h5", *done)
+    (tmp_path / "f.1-of-4.h5").write_bytes(b"features")
+    (tmp_path / "f.2-of-4.h5").write_bytes(b"features of another machine")
+    progress = status(tmp_path / "f.h5")
+    assert (progress.state, progress.seconds_left, progress.not_started) == ("stopped", None, ("0/4", "3/4"))
+    code, output, _ = command("status", tmp_path / "f.h5")
+    assert code == 1
+    assert "not started in this folder: shards 0/4, 3/4; run `aadml extract` with each --shard" in output
+    for index in (0, 3):
+        noted(tmp_path / f"f.{index}-of-4.h5", *done)
+        (tmp_path / f"f.{index}-of-4.h5").write_bytes(b"features")
+    assert (status(tmp_path / "f.h5").state, status(tmp_path / "f.h5").not_started) == ("finished", ())
 
 
 def test_what_is_no_job_is_said_in_one_line(tmp_path):

@@ -27,32 +27,41 @@ def own(modality="audio", inputs=None, **changes):
     def describe(clips):
         return [np.ones((2, 7), np.float32) for _ in clips]
 
-    settings = {"prepare": np.asarray, "describe": describe, "pool": mean_over_time} | changes
+    settings = {"prepare": np.asarray, "describe": describe, "pool": mean_over_time, "parameters": {}} | changes
     inputs = inputs or next(iter(INPUTS[modality]))
-    return Extractor(name="mine:own", modality=modality, dimension=7, inputs=inputs, parameters={}, **settings)
+    return Extractor(**{"name": "mine:own", "modality": modality, "dimension": 7, "inputs": inputs, **settings})
 
 
 def raising(clips):
     raise RuntimeError("no such layer\nmore")
 
 
+CLIPS = []
+
+
+def noting(clip):
+    CLIPS.append(clip)
+    return clip
+
+
 @pytest.mark.parametrize(("modality", "inputs"), [(name, kind) for name, kinds in INPUTS.items() for kind in kinds])
 def test_extractors_of_all_inputs_pass(modality, inputs):
-    clips = []
-    try_out(own(modality, inputs, prepare=lambda clip: clips.append(clip) or clip))
+    CLIPS.clear()
+    try_out(own(modality, inputs, prepare=noting))
+    clips = CLIPS[:]
     assert [clip.shape for clip in clips] == INPUTS[modality][inputs]
     assert {clip.dtype.name for clip in clips} == {"float32" if modality == "audio" else "uint8"}
     if type(inputs) in (Sound, Frames):
         ends = (min(float(clip.min()) for clip in clips), max(float(clip.max()) for clip in clips))
         assert ends == pytest.approx((-0.5, 0.5) if modality == "audio" else (0, 255), abs=0.01)
-    try_out(own(modality, inputs, prepare=lambda clip: clips.append(clip) or clip))
-    assert all(np.array_equal(*pair) for pair in zip(clips[:2], clips[2:], strict=True))
+    try_out(own(modality, inputs, prepare=noting))
+    assert all(np.array_equal(*pair) for pair in zip(clips, CLIPS[2:], strict=True))
 
 
 def test_noise_has_the_least_length_of_the_extractor():
-    lengths = []
-    try_out(own(minimum_seconds=2.5, prepare=lambda clip: lengths.append(len(clip)) or clip))
-    assert lengths == [20_000, 24_000]
+    CLIPS.clear()
+    try_out(own(minimum_seconds=2.5, prepare=noting))
+    assert [len(clip) for clip in CLIPS] == [20_000, 24_000]
 
 
 WRONG = {
@@ -72,6 +81,36 @@ def test_what_cannot_work_is_an_error(case):
     describe, message = WRONG[case]
     with pytest.raises(InputError, match=message):
         try_out(own(describe=describe))
+
+
+DEFECTIVE = {
+    "prepare returns a list": (
+        {"prepare": list},
+        "^mine:own: prepare returns list, not an array; return NumPy arrays$",
+    ),
+    "describe returns lists": (
+        {"describe": lambda clips: [[[1.0] * 7]] * len(clips)},
+        "^mine:own: describe returns list, not an array; return NumPy arrays$",
+    ),
+    "pool fails": (
+        {"pool": raising},
+        r"^mine:own fails in a trial run on noise \(RuntimeError: no such layer\); correct",
+    ),
+    "numbers of NumPy": (
+        {"parameters": {"bands": np.int64(2)}},
+        r"^mine:own: its parameters cannot be stored as JSON \(Object of type int64 is not JSON serializable\); pass",
+    ),
+    "a dimension of NumPy": ({"dimension": np.int64(7)}, "^mine:own: its parameters cannot be stored as JSON"),
+    "about": ({"about": {"path": b"x"}}, "^mine:own: its parameters cannot be stored as JSON"),
+    "a lambda": ({"prepare": lambda clip: clip}, "^mine:own: its prepare cannot be sent to a decoding process"),
+}
+
+
+@pytest.mark.parametrize("case", DEFECTIVE)
+def test_defects_are_reported_before_a_job(case):
+    changes, message = DEFECTIVE[case]
+    with pytest.raises(InputError, match=message):
+        try_out(own(**changes))
 
 
 def test_a_fit_may_change_the_width_and_prepare_fails_single_clips():

@@ -87,7 +87,22 @@ def test_what_was_converted_is_kept_and_read_the_next_time(tmp_path):
     assert_state(read_tensors(tmp_path / "state.pth", cache=kept))
     assert_state(read_tensors(kept))
     write_tensors(kept, {"marked": torch.ones(1)})
+    kept.with_name("kept.safetensors.sha256").write_text(sha256(kept))
     assert read_tensors(tmp_path / "state.pth", cache=kept).keys() == {"marked"}
+
+
+@pytest.mark.parametrize("name", ["kept.safetensors", "kept.safetensors.sha256"])
+@pytest.mark.parametrize("harm", ["a flipped bit", "no file"])
+def test_a_converted_copy_of_another_checksum_is_converted_again(tmp_path, name, harm):
+    torch.save(STATE, tmp_path / "state.pth")
+    read_tensors(tmp_path / "state.pth", cache=tmp_path / "kept.safetensors")
+    before, place = {path: path.read_bytes() for path in tmp_path.iterdir()}, tmp_path / name
+    if harm == "no file":
+        place.unlink()
+    else:
+        place.write_bytes(before[place][:-1] + bytes([before[place][-1] ^ 1]))
+    assert_state(read_tensors(tmp_path / "state.pth", cache=tmp_path / "kept.safetensors"))
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_checkpoints_are_tensors_too(tmp_path):

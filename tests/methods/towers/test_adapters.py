@@ -13,6 +13,7 @@ import aadml
 from aadml.data.sources.loading import Loading
 from aadml.data.sources.texts import Captions
 from aadml.feature_extraction.ground.errors import InputError, MissingExtraError
+from aadml.feature_extraction.hub import snapshot
 from aadml.feature_extraction.hub.saved_tower import SavedTower
 from aadml.methods.towers.adapters import add_adapters
 from aadml.methods.towers.hub_input import HubInput
@@ -133,6 +134,13 @@ def test_the_source_of_the_weights_is_a_commit_or_a_checksum():
     hub = SavedTower("laion/clap", "abc", "MIT", {}, "projection", "0" * 64, 12)
     assert hub.base == "hf:laion/clap@abc#projection"
     assert replace(hub, revision=None).base == f"hf:{'0' * 64}#projection"
+
+
+def test_a_file_that_names_the_weights_under_its_adapters_is_no_consent_to_their_download(monkeypatch):
+    monkeypatch.setattr(snapshot, "_cached", lambda model, revision: None)
+    saved = SavedTower("stranger/huge", "abc", "MIT", {}, "projection", "0" * 64, 12, ("text_model",))
+    with pytest.raises(InputError, match=r"^the adapters of stranger/huge need .*, but hf:stranger/huge@abc was not"):
+        HubInput("hf:stranger/huge", "text", FineTuning(), saved)
 
 
 @pytest.mark.parametrize("names", [("text_model",), ("os.system",), (".*",)])

@@ -207,7 +207,15 @@ def exported(clips: Clips, split: str) -> NDArray[np.uint8]:
     from aadml.feature_extraction.feature_file.content import FeatureFile
     from aadml.feature_extraction.feature_file.writing import write_features
 
-    content = FeatureFile(_arrays_of(clips), clips.labels.numpy(), clips.ids, (split,) * len(clips), clips.class_names)
+    content = FeatureFile(
+        _arrays_of(clips),
+        clips.labels.numpy(),
+        clips.ids,
+        (split,) * len(clips),
+        clips.class_names,
+        all_labels=None if clips.all_labels is None else clips.all_labels.numpy().astype(np.uint8),
+        present={m: flags.numpy() for m, flags in clips.present.items()},
+    )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "input.h5"
         write_features(path, content)

@@ -43,7 +43,7 @@ class SweepResult:
         folder: folder of runs, tables and figures.
         tables: tables of the results; empty for a shard.
         page: the HTML page, without figures if matplotlib is not installed; None for a shard.
-        scores: scores of each row; empty for a shard.
+        scores: scores of each row; empty for a shard and for a reproduction.
     """
 
     outcomes: Sequence[SweepOutcome]
@@ -71,8 +71,10 @@ class SweepResult:
         The figure shows a dot per seed, the mean and standard deviation of each row, and the chance level.
 
         Raises:
-            InputError: no run finished, or matplotlib is not installed.
+            InputError: no run finished, the study is a reproduction, or matplotlib is not installed.
         """
+        if self.page and not self.scores:
+            raise InputError(f"plot: a reproduction has no figure of all rows; open its page {self.page}")
         if not any(cell.runs for cell in self.scores.values()):
             raise InputError(f"plot: no run of {self.folder} finished; train the study, or merge its shards")
         return panels([partial(draw_dots, scores=self.scores)])

@@ -102,6 +102,8 @@ def test_a_result_prints_its_tables_and_its_page_or_its_folder(tmp_path):
     assert SweepResult([], tmp_path, [table] * 2).to_dict() == [as_json(table)] * 2
     assert SweepResult([], tmp_path).to_dict() == []
     with pytest.raises(InputError, match=r"no run of .* finished; train the study, or merge its shards"):
+        SweepResult([], tmp_path).plot()
+    with pytest.raises(InputError, match=r"a reproduction has no figure of all rows; open its page .*page\.html"):
         one.plot()
 
 

@@ -99,8 +99,8 @@ def score_direction(
     """
     (queries, items), direction = source.shape, "-".join(named.direction)
     items -= exclude_partner
-    wanted = np.unique([k for k in (*cutoffs, *SCOPE) if 1 <= k <= items] or [items])
     shown = np.unique([k for k in cutoffs if 1 <= k <= items] or [items])
+    wanted = np.unique([*shown, *(k for k in SCOPE if k <= items)])
     functions = requested(extra, [int(k) for k in shown], items)
     measure: Callable[[Indices, Ranking], _DirectionPart | None]
     measure = partial(_measure, wanted=wanted, functions=functions)

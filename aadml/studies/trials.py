@@ -61,19 +61,20 @@ def tuned_rows(
             cannot be read.
     """
     trials = {row.cell.name: trials_of(row, budget, 0, execution.folder) for row in rows}
-    kept = {name: _chosen_before(name, several, budget, execution.folder) for name, several in trials.items()}
+    earlier = {name: _chosen_before(name, several, budget, execution.folder) for name, several in trials.items()}
     jobs = [trial.job for several in trials.values() for trial in several]
     before = {job.folder: SweepOutcome(job, _failure(job)) for job in jobs}
-    repeated = [t.job.folder for name in kept if kept[name] for t in trials[name] if not is_finished(t.job.folder)]
-    if repeated:
+    of_runs = [trial.job for name, several in trials.items() if earlier[name] for trial in several]
+    unfinished = [job for job in of_runs if not is_finished(job.folder)]
+    if unfinished:
         execution.note(
-            f"the options of rows with runs are kept, although trials failed ({', '.join(f.name for f in repeated)}); "
-            "to choose again, pass another --output"
+            "the options of rows with runs are kept, although trials failed "
+            f"({', '.join(job.folder.name for job in unfinished)}); to choose again, pass another --output"
         )
-    jobs = [job for job in jobs if job.folder not in repeated]
+    jobs = [job for job in jobs if job not in unfinished]
     execution.note(f"{len(jobs)} trials are scored on validation clips only")
     outcomes = before | {outcome.job.folder: outcome for outcome in execution.work(jobs, execution.workers)}
-    tuned = [chosen_row(row, trials[row.cell.name], outcomes, budget, kept[row.cell.name]) for row in rows]
+    tuned = [chosen_row(row, trials[row.cell.name], outcomes, budget, earlier[row.cell.name]) for row in rows]
     records = {
         best.cell.name: _record(trials[row.cell.name], outcomes, best.cell.settings)
         for row, best in zip(rows, tuned, strict=True)
@@ -154,7 +155,7 @@ def trials_of(row: ComparisonRow, count: int, seed: int, folder: Path) -> list[T
 
 
 def chosen_row(
-    row: ComparisonRow, trials: Sequence[Trial], outcomes: Outcomes, budget: int, kept: Trial | None = None
+    row: ComparisonRow, trials: Sequence[Trial], outcomes: Outcomes, budget: int, earlier: Trial | None = None
 ) -> ComparisonRow:
     """Return a row with the config of its best trial, or with its own config if all trials failed.
 
@@ -163,13 +164,13 @@ def chosen_row(
         trials: trials of the row.
         outcomes: outcomes of all trials.
         budget: number of trials of every row, which becomes part of the row's name.
-        kept: trial that was chosen in an earlier call, if any.
+        earlier: trial that was chosen in an earlier call, if any.
 
     Raises:
         InputError: the score of a finished trial cannot be read.
     """
     finished = [trial for trial in trials if not outcomes[trial.job.folder].reason]
-    best = (kept or max(finished, key=_score)).settings if kept or finished else Overrides()
+    best = (earlier or max(finished, key=_score)).settings if earlier or finished else Overrides()
     return replace(row, cell=Cell(f"{row.cell.name}_trials{budget}", best.applied(row.cell.config), best))
 
 

@@ -1,6 +1,7 @@
 """Pipelines that can be audited: a run under a protocol, a user's function, a user's command."""
 
 import json
+import os
 import shlex
 import shutil
 import sys
@@ -189,8 +190,9 @@ def order_of(command: str, allow: Sequence[Path], flag: str, places: Sequence[st
     if not words or not all(any(name in word for word in words) for name in places):
         raise InputError(f"{flag} {command[:80]!r} lacks {' or '.join(places)}; write both into the command")
     words[0] = shutil.which(words[0]) or words[0]  # the isolated environment has another PATH
-    words = [str(Path(word).absolute()) if Path(word).is_file() else word for word in words]
-    files = [Path(word) for word in words if Path(word).is_file()]
+    is_file = [os.path.isfile(word) for word in words]  # noqa: PTH113 - a word may be too long for a path
+    words = [str(Path(word).absolute()) if known else word for word, known in zip(words, is_file, strict=True)]
+    files = [Path(word) for word, known in zip(words, is_file, strict=True) if known]
     return Order(command=tuple(words), readable=_existing([*files, *allow]))
 
 
@@ -207,7 +209,15 @@ def exported(clips: Clips, split: str) -> NDArray[np.uint8]:
     from aadml.feature_extraction.feature_file.content import FeatureFile
     from aadml.feature_extraction.feature_file.writing import write_features
 
-    content = FeatureFile(_arrays_of(clips), clips.labels.numpy(), clips.ids, (split,) * len(clips), clips.class_names)
+    content = FeatureFile(
+        _arrays_of(clips),
+        clips.labels.numpy(),
+        clips.ids,
+        (split,) * len(clips),
+        clips.class_names,
+        all_labels=None if clips.all_labels is None else clips.all_labels.numpy().astype(np.uint8),
+        present={m: flags.numpy() for m, flags in clips.present.items()},
+    )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "input.h5"
         write_features(path, content)

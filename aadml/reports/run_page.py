@@ -1,6 +1,7 @@
 """The page of a run, one self-contained HTML file: a summary, figures, tables, and clips with players."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ from aadml.retrieval.frame_word import FRAME_WORD
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.results import Evaluation
 from aadml.retrieval.summary import RELEVANCE_IN_WORDS, in_words
+from aadml.runs.data import with_complete_clusters
 from aadml.runs.environment import Environment, read_environment
 from aadml.runs.loading import failed_checks, load, load_run, read_evaluation
 from aadml.runs.manifest import newest_run
@@ -95,7 +97,8 @@ def write_report(
         splits = read_for(model, data, allow_other_features=allow_other_features, on_note=on_note)
         kind = f"Report of a model of {model.facts.data.name}"
         last = Section("The model", page.preformatted(model.card()))
-    embeddings = model.embed_clips(nonempty_split(splits, "test"))
+    splits = with_complete_clusters(splits, "test")
+    embeddings = replace(model.embed_clips(nonempty_split(splits, "test")), clusters=splits.clusters)
     evaluation = evaluate(embeddings, protocol=model.facts.protocol, split="test", queries=queries)
     summary = _summary(evaluation, model, failed_checks(folder), verdicts, splits.notes)
     parts = [_training(records, model.facts), _scope(evaluation), _classes(evaluation, embeddings)]
@@ -130,6 +133,7 @@ def _summary(
         ),
     ]
     verdict, rule = _verdict(record), evaluation.relevance
+    units = f"{len(evaluation.directions[0].units)} clusters" if evaluation.clustered else "test sets"
     remarks = [
         *([verdict] if failed else []),
         f"Protocol {evaluation.protocol}: every item is embedded independently, and every query ranks the whole "
@@ -138,7 +142,7 @@ def _summary(
         *([] if rule == LABEL.name else [f"A relevant result is {RELEVANCE_IN_WORDS[rule]}."]),
         *([] if evaluation.sample is None else [f"The queries are {in_words(evaluation.sample)}."]),
         *([] if facts.selected_epoch is None else [_epoch(facts)]),
-        "The scores are those of one training run. Intervals are over test sets, not over seeds.",
+        f"The scores are those of one training run. Intervals are over {units}, not over seeds.",
         f"Audit for leaks: {model.audit or 'not audited; run aadml audit RUN'}.",
         *notes,
     ]

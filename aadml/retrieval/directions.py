@@ -53,13 +53,13 @@ class Units:
         names: names of m units.
         queries: (q,) number of the unit of each query.
         gallery: (n,) number of the unit of each item.
-        partner: (q,) column of each query's own clip in the gallery, -1 if absent; None if absent for all queries.
+        clips: (q,) and (n,) number of the clip of each query and of each item; None if no item is of a query's clip.
     """
 
     names: tuple[str, ...]
     queries: Indices
     gallery: Indices
-    partner: Indices | None = None
+    clips: tuple[Indices, Indices] | None = None
 
     @classmethod
     def apart(cls, queries: int, items: int) -> "Units":
@@ -99,8 +99,8 @@ def score_direction(
     """
     (queries, items), direction = source.shape, "-".join(named.direction)
     items -= exclude_partner
-    wanted = np.unique([k for k in (*cutoffs, *SCOPE) if 1 <= k <= items] or [items])
     shown = np.unique([k for k in cutoffs if 1 <= k <= items] or [items])
+    wanted = np.unique([*shown, *(k for k in SCOPE if k <= items)])
     functions = requested(extra, [int(k) for k in shown], items)
     measure: Callable[[Indices, Ranking], _DirectionPart | None]
     measure = partial(_measure, wanted=wanted, functions=functions)
@@ -112,8 +112,8 @@ def score_direction(
     index, counts = (np.concatenate([getattr(part, name) for part in parts]) for name in ("index", "relevant"))
     count = len(index)
     units = named.units or Units.apart(*source.shape)
-    items_of_queries = units.partner if partner is None else partner
-    influence = gallery_influence(source, relevant, items_of_queries, exclude_partner=exclude_partner)
+    clips = units.clips if partner is None else (partner, np.arange(source.shape[1]))
+    influence = gallery_influence(source, relevant, clips, excluded=partner if exclude_partner else None)
     by_item = np.bincount(units.gallery, weights=influence, minlength=len(units.names)).astype(np.float64)
     figures = {path: sum(part.figures[path] for part in parts) / count for path in parts[0].figures}
     return DirectionResult(

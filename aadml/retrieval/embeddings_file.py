@@ -197,7 +197,8 @@ def _one_row_per_caption(columns: Columns) -> tuple[dict[str, NDArray[Any]], tup
             f"{columns.path}: several clips have the label '{as_text(values[counts.argmax()])}', but a file with "
             "several captions per clip needs a separate class for each clip; remove 'label'"
         )
-    clips = {key: arrays[key] for key in (*others, "id", "split") if key in arrays} | {"label": labels}
+    clips = {key: arrays[key] for key in (*others, "split") if key in arrays}
+    clips |= {"label": labels, "id": arrays.get("id", np.arange(count))}
     _check_rows(clips, columns.path)
     return {key: values[rows] for key, values in clips.items()} | {"text": text}, others
 

@@ -95,16 +95,27 @@ def evaluate(
         modalities = f"only {', '.join(embeddings.vectors)}" if embeddings.vectors else "no modality"
         raise InputError(f"the embeddings have {modalities}; pass embeddings of two modalities")
     chosen = similarity or embeddings.similarity
-    clusters = embeddings.clusters
-    names = embeddings.ids if clusters is None else [clusters[name] for name in embeddings.ids]
-    units, unit = np.unique(np.asarray(names, dtype=object), return_inverse=True)
-    task = _Task(embeddings, gallery, chosen, tuple(extra), tuple(cutoffs), tuple(units.tolist()), unit)
+    clusters, clips = embeddings.clusters, _clips_of(embeddings)
+    units, clip = np.unique(np.asarray(clips, dtype=object), return_inverse=True)
+    unit = clip
+    if clusters is not None:
+        names = [clusters[name] for name in embeddings.ids]
+        units, unit = np.unique(np.asarray(names, dtype=object), return_inverse=True)
+    task = _Task(embeddings, gallery, chosen, tuple(extra), tuple(cutoffs), tuple(units.tolist()), unit, clip)
     rows, sample = _sample(embeddings, pairs, gallery, queries)
     results = tuple(_with_other_galleries(task, direction, rows[direction]) for direction in pairs)
     return Evaluation(
         protocol, split, chosen, results, _label_space(embeddings), gallery, embeddings.relevant.name, sample,
         clusters is not None, task.extra,
     )  # fmt: skip
+
+
+def _clips_of(embeddings: Embeddings) -> Sequence[str]:
+    """Return the name of the clip of each row: its class if clips have several rows with equal vectors, else its id."""
+    if not embeddings.once:
+        return embeddings.ids
+    names = dict(enumerate(embeddings.class_names))
+    return [names.get(label, str(label)) for label in embeddings.labels.tolist()]
 
 
 def _sample(
@@ -123,7 +134,8 @@ def _sample(
 class _Task:
     """Settings shared by all directions; see `evaluate`.
 
-    `unit` (rows,) is the index in `units` of each row's unit, and `matrices` caches score matrices.
+    `unit` (rows,) is the index in `units` of each row's unit, `clip` (rows,) is the number of each row's clip, and
+    `matrices` caches score matrices.
     """
 
     embeddings: Embeddings
@@ -133,6 +145,7 @@ class _Task:
     cutoffs: tuple[int, ...]
     units: tuple[str, ...]
     unit: Indices
+    clip: Indices
     matrices: dict[tuple[object, ...], MatrixScores] = field(default_factory=dict)
 
     def scores(self, direction: Direction, sides: Sides) -> ScoreSource:
@@ -152,7 +165,8 @@ class _Task:
         relevant = relevance.between(self.embeddings, sides.queries, sides.gallery)
         groups, ids = relevance.groups(self.embeddings), [self.embeddings.ids[i] for i in sides.queries]
         groups = None if groups is None else groups[sides.queries]
-        units = Units(self.units, self.unit[sides.queries], self.unit[sides.gallery], self._own(sides))
+        clips = self.clip[sides.queries], self.clip[sides.gallery]
+        units = Units(self.units, self.unit[sides.queries], self.unit[sides.gallery], clips)
         named = Queries(direction, ids, units, groups, dict(enumerate(self.embeddings.class_names)))
         return score_direction(
             self.scores(direction, sides),
@@ -163,11 +177,6 @@ class _Task:
             partner=_partner(relevant, sides, self.gallery),
             exclude_partner=self.gallery == "without-partner",
         )
-
-    def _own(self, sides: Sides) -> Indices:
-        """Return the column (q,) of each query's clip in the gallery; -1 if the gallery lacks this clip."""
-        column = {self.embeddings.ids[row]: number for number, row in enumerate(sides.gallery)}
-        return np.array([column.get(self.embeddings.ids[row], -1) for row in sides.queries], dtype=np.int64)
 
     def _with_usual_metrics(self, items: int) -> tuple[str, ...]:
         """Return the requested metrics and the usual metrics of instance retrieval."""

@@ -29,7 +29,11 @@ QUERIES = 1024
 
 
 def gallery_influence(
-    source: ScoreSource, relevant: Relevant, partner: Indices | None = None, *, exclude_partner: bool = False
+    source: ScoreSource,
+    relevant: Relevant,
+    clips: tuple[Indices, Indices] | None = None,
+    *,
+    excluded: Indices | None = None,
 ) -> Values:
     """Return the derivative (n,) of the sum of the queries' AP with respect to the weight of each gallery item.
 
@@ -38,16 +42,23 @@ def gallery_influence(
     Args:
         source: scores of q queries against n items.
         relevant: items relevant to each query; a query without relevant items is skipped.
-        partner: (q,) column of each query's own clip, -1 if absent. The weight of an own clip is fixed at 1 for its
-            query, because copies of a clip do not retrieve each other.
-        exclude_partner: whether own clips are removed from the rankings; requires `partner`.
+        clips: (q,) and (n,) number of the clip of each query and of each item; None if no item is of a query's clip.
+            For a query, the weight of the items of its own clip is fixed at 1, because copies of a clip do not
+            retrieve each other.
+        excluded: (q,) column of the own clip that is removed from each query's ranking; None removes no items.
     """
     queries = np.flatnonzero(relevant.some)
     sampled = queries[np.linspace(0, len(queries) - 1, min(QUERIES, len(queries))).round().astype(np.int64)]
+    clip_of_query, clip_of_item = clips or (np.full(source.shape[0], -1), np.arange(source.shape[1]))
 
     def summed(index: Indices, scores: Scores, hits: NDArray[np.bool_]) -> Values:
-        columns = np.full(len(index), -1) if partner is None else partner[index]
-        return _summed_influence(scores, hits, columns, exclude_partner)
+        clip = clip_of_query[index]
+        if excluded is not None:
+            scores, hits, row = scores.copy(), hits.copy(), np.arange(len(scores))
+            scores[row, excluded[index]], hits[row, excluded[index]] = -np.inf, False
+            some = hits.any(axis=1)
+            scores, hits, clip = scores[some], hits[some], clip[some]
+        return _summed_influence(scores, hits, clip, clip_of_item)
 
     total = np.zeros(source.shape[1])
     for part in over_scores(source, relevant, summed, rows=sampled):
@@ -55,13 +66,11 @@ def gallery_influence(
     return total * (len(queries) / max(len(sampled), 1))
 
 
-def _summed_influence(scores: Scores, hits: NDArray[np.bool_], partner: Indices, exclude_partner: bool) -> Values:
-    """Return the derivative (n,) of the sum of the AP of b queries with respect to the weight of each item."""
-    if exclude_partner:
-        scores, hits, row = scores.copy(), hits.copy(), np.arange(len(scores))
-        scores[row, partner], hits[row, partner] = -np.inf, False
-        some = hits.any(axis=1)
-        scores, hits, partner = scores[some], hits[some], partner[some]
+def _summed_influence(scores: Scores, hits: NDArray[np.bool_], clip: Indices, clip_of_item: Indices) -> Values:
+    """Return the derivative (n,) of the sum of the AP of b queries with respect to the weight of each item.
+
+    `clip` (b,) and `clip_of_item` (n,) are the numbers of the clips of the queries and of the items.
+    """
     items = scores.shape[1]
     total, step = np.zeros(items), max(1, SORTED // items)
     for first in range(0, len(scores), step):
@@ -69,7 +78,7 @@ def _summed_influence(scores: Scores, hits: NDArray[np.bool_], partner: Indices,
         order = np.argsort(-scores[rows], axis=1)
         hit = np.take_along_axis(hits[rows], order, 1)
         change = _change(hit, *_groups(np.take_along_axis(scores[rows], order, 1)))
-        change[order == partner[rows, None]] = 0
+        change[clip_of_item[order] == clip[rows, None]] = 0
         total += np.bincount(order.ravel(), change.ravel(), items)
     return total
 

@@ -49,7 +49,7 @@ def read_judgments(path: str | Path) -> Judgments:
     """
     lines = _lines(path)
     is_csv = bool(lines) and [cell.strip().lower() for cell in lines[0].split(",")] == HEADER
-    cells = ((i, row) for i, row in enumerate(csv.reader(lines[1:]), 2) if row) if is_csv else _cells_of_qrels(lines)
+    cells = _cells_of_csv(lines, path) if is_csv else _cells_of_qrels(lines)
     grades: dict[str, dict[str, float]] = {}
     for number, row in cells:
         grade = _grade(row[2]) if len(row) == len(HEADER) else None
@@ -83,6 +83,13 @@ def _lines(path: str | Path) -> list[str]:
         return Path(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read as judgments ({error}); pass a text file in UTF-8") from error
+
+
+def _cells_of_csv(lines: list[str], path: str | Path) -> Iterator[tuple[int, list[str]]]:
+    try:
+        yield from ((number, row) for number, row in enumerate(csv.reader(lines[1:]), 2) if row)
+    except csv.Error as error:
+        raise InputError(f"{path} is not a CSV file ({error}); remove unpaired quotes from its lines") from error
 
 
 def _cells_of_qrels(lines: list[str]) -> Iterator[tuple[int, list[str]]]:

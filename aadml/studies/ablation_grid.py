@@ -1,5 +1,6 @@
 """Ablations: cells of a grid over config keys, baselines of the cells, and runs of the cells."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,7 +104,8 @@ def jobs_of(cells: Sequence[Cell], seeds: Sequence[int], folder: Path, metrics: 
 def run_folder(folder: Path, cell: Cell, seed: int) -> Path:
     """Return the folder of a run. A folder that an earlier version of aadml named keeps its name."""
     before = folder / RUNS / f"{cell.name}_seed={seed}"
-    return before if before.is_dir() else folder / RUNS / cell.folder(f"seed{seed}")
+    is_kept = os.path.isdir(before)  # noqa: PTH112 - the name may be too long, or contain a zero byte
+    return before if is_kept else folder / RUNS / cell.folder(f"seed{seed}")
 
 
 def collected(

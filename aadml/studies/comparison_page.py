@@ -181,7 +181,7 @@ def pair_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Tab
     """Return the table of differences of all pairs of rows, row minus column. Tests are corrected for all pairs."""
     pairs = [(row.cell.name, other.cell.name) for number, row in enumerate(rows) for other in rows[number + 1 :]]
     columns = ResultColumns([], scores, {"": [row.name for row in rows]})
-    columns.tested = tested = differences(scores, (pair for pair in pairs if pair[0] != pair[1]))
+    columns.tested = tested = differences(scores, pairs)
     both = tested | {(second, first): minus.reversed() for (first, second), minus in tested.items()}
     for other in rows:
         column = [both.get((row.cell.name, other.cell.name)) for row in rows]

@@ -13,7 +13,12 @@ from aadml.feature_extraction.ground.json_values import Json
 from aadml.feature_extraction.ground.strings import Note
 from aadml.feature_extraction.jobs.shard_names import read_shard
 from aadml.reports.tables import Table, as_json, markdown
+from aadml.runs.data import takes_captions
+from aadml.runs.environment import read_environment
+from aadml.runs.loading import read_config
+from aadml.runs.manifest import read_manifest
 from aadml.runs.prepare import check_towers
+from aadml.runs.train import continued_config
 from aadml.studies.job import Job, is_done
 from aadml.studies.results import CellScores
 from aadml.studies.sweep import SweepOutcome, sweep
@@ -38,7 +43,7 @@ class SweepResult:
         folder: folder of runs, tables and figures.
         tables: tables of the results; empty for a shard.
         page: the HTML page, without figures if matplotlib is not installed; None for a shard.
-        scores: scores of each row; empty for a shard.
+        scores: scores of each row; empty for a shard and for a reproduction.
     """
 
     outcomes: Sequence[SweepOutcome]
@@ -66,8 +71,10 @@ class SweepResult:
         The figure shows a dot per seed, the mean and standard deviation of each row, and the chance level.
 
         Raises:
-            InputError: no run finished, or matplotlib is not installed.
+            InputError: no run finished, the study is a reproduction, or matplotlib is not installed.
         """
+        if self.page and not self.scores:
+            raise InputError(f"plot: a reproduction has no figure of all rows; open its page {self.page}")
         if not any(cell.runs for cell in self.scores.values()):
             raise InputError(f"plot: no run of {self.folder} finished; train the study, or merge its shards")
         return panels([partial(draw_dots, scores=self.scores)])
@@ -115,12 +122,13 @@ class Execution:
             One outcome per run, including the runs of needed pretrained models.
 
         Raises:
-            InputError: a merge with unfinished runs, a folder with a damaged run or a run of a different config, or
-                a config with an unusable pretrained network.
+            InputError: a merge with unfinished runs or runs on different data, a folder with a damaged run or a run of
+                a different config, or a config with an unusable pretrained network.
         """
         if self.merge:
             complete = with_needed(jobs)
             check_complete(complete)
+            check_same_study(complete)
             return [SweepOutcome(job, was_finished=True) for job in complete]
         for config in {job.config.seeded(0).yaml(): job.config for job in self.part(jobs)}.values():
             check_towers(config)
@@ -162,6 +170,28 @@ def check_complete(jobs: Sequence[Job]) -> None:
             f"--merge: {len(missing)} of {len(jobs)} runs are not finished ({some}{more}); copy the folders of the "
             "other shards into the folder of the study, or leave out --merge to train the missing runs"
         )
+
+
+def check_same_study(jobs: Sequence[Job]) -> None:
+    """Check that finished runs have the configs of their jobs, and that runs with the same data keys had equal data.
+
+    The path of the data may differ, because shards may be trained on several machines.
+
+    Raises:
+        InputError: a run has a different config, or other data than another run, or is damaged.
+    """
+    first: dict[object, tuple[str, Path]] = {}
+    for job in jobs:
+        manifest, config = read_manifest(job.folder), job.config
+        continued_config(manifest, config.on(read_config(manifest).data))
+        sha256 = read_environment(manifest).data.sha256
+        of_method = repr(config.options) if takes_captions(config.options) else ""
+        known, other = first.setdefault((config.common, repr(config.towers), of_method), (sha256, job.folder))
+        if known != sha256:
+            raise InputError(
+                f"--merge: {other} and {job.folder} are runs on different data; remove the runs on other data, and "
+                "train these runs again"
+            )
 
 
 def with_needed(jobs: Sequence[Job]) -> list[Job]:

@@ -170,9 +170,10 @@ def differences(scores: Mapping[str, CellScores], pairs: Iterable[Pair]) -> dict
         pairs: (first, second) names; the difference is first minus second.
 
     Returns:
-        Pair -> difference, without the pairs that cannot be compared.
+        Pair -> difference, without the pairs that cannot be compared, and without pairs of a cell with itself.
     """
-    compared = {pair: difference(scores[pair[0]], scores[pair[1]]) for pair in dict.fromkeys(pairs)}
+    different = [pair for pair in dict.fromkeys(pairs) if pair[0] != pair[1]]
+    compared = {pair: difference(scores[pair[0]], scores[pair[1]]) for pair in different}
     return significance.corrected({pair: tested for pair, tested in compared.items() if tested is not None})
 
 

@@ -62,7 +62,7 @@ class ResultColumns(dict[str, list[Cell]]):
 
         An entry of the column is empty if the row has no pair of two different cells.
         """
-        self.tested = differences(self._scores, (p for p in pairs if p and p[0] != p[1] and p[1] in self._scores))
+        self.tested = differences(self._scores, (p for p in pairs if p and p[1] in self._scores))
         self[title] = [None if pair is None else in_words(self.tested.get(pair)) for pair in pairs]
 
     def add_cost(self, *names: str) -> None:

@@ -12,10 +12,13 @@ import numpy as np
 
 from aadml.feature_extraction.ground.atomic import write_text
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.runs.loading import read_evaluation
+from aadml.runs.loading import read_config, read_evaluation
+from aadml.runs.manifest import CONFIG, is_finished, is_run, read_manifest
+from aadml.runs.train import continued_config
 from aadml.studies.ablation_grid import run_folder
 from aadml.studies.comparison_rows import ComparisonRow, Space
 from aadml.studies.execution import Execution
+from aadml.studies.folder import RUNS
 from aadml.studies.grid import Cell, Overrides, Point
 from aadml.studies.job import FAILURE, Job
 from aadml.studies.sweep import LOST, SweepOutcome
@@ -46,27 +49,32 @@ def tuned_rows(
 
     A failed trial, for example with unsuitable options, does not stop the comparison. A trial is lost if its process
     ended early. The best config of a row with a lost trial is provisional. A trial that was lost in an earlier call
-    too counts as failed.
+    too counts as failed. The config of a row with runs was chosen in an earlier call, and is kept. Its failed trials
+    are not repeated.
 
     Returns:
         The rows, and two mappings by name of a cell: the record of its trials as JSON, and the reason of a lost
         trial.
 
     Raises:
-        InputError: the config of a row rejects a value of its search space, or the score of a trial cannot be read.
+        InputError: the config of a row rejects a value of its search space, or the score of a trial or a run of a row
+            cannot be read.
     """
     trials = {row.cell.name: trials_of(row, budget, 0, execution.folder) for row in rows}
+    earlier = {name: _chosen_before(name, several, budget, execution.folder) for name, several in trials.items()}
     jobs = [trial.job for several in trials.values() for trial in several]
-    reasons = {job.folder: job.folder / FAILURE for job in jobs}
-    lost_before = {
-        folder
-        for folder, path in reasons.items()
-        if path.is_file() and path.read_text("utf-8", "replace").startswith(LOST)
-    }
+    before = {job.folder: SweepOutcome(job, _failure(job)) for job in jobs}
+    of_runs = [trial.job for name, several in trials.items() if earlier[name] for trial in several]
+    unfinished = [job for job in of_runs if not is_finished(job.folder)]
+    if unfinished:
+        execution.note(
+            "the options of rows with runs are kept, although trials failed "
+            f"({', '.join(job.folder.name for job in unfinished)}); to choose again, pass another --output"
+        )
+    jobs = [job for job in jobs if job not in unfinished]
     execution.note(f"{len(jobs)} trials are scored on validation clips only")
-    finished = execution.work(jobs, execution.workers)
-    outcomes = {outcome.job.folder: outcome for outcome in finished}
-    tuned = [chosen_row(row, trials[row.cell.name], outcomes, budget) for row in rows]
+    outcomes = before | {outcome.job.folder: outcome for outcome in execution.work(jobs, execution.workers)}
+    tuned = [chosen_row(row, trials[row.cell.name], outcomes, budget, earlier[row.cell.name]) for row in rows]
     records = {
         best.cell.name: _record(trials[row.cell.name], outcomes, best.cell.settings)
         for row, best in zip(rows, tuned, strict=True)
@@ -75,7 +83,7 @@ def tuned_rows(
     for row, best in zip(rows, tuned, strict=True):
         for job in (trial.job for trial in trials[row.cell.name]):
             reason = outcomes[job.folder].reason
-            if reason.startswith(LOST) and job.folder not in lost_before:
+            if reason.startswith(LOST) and not before[job.folder].reason.startswith(LOST):
                 with suppress(InputError):  # on a full disk, the trial counts as lost in the next call too
                     write_text(job.folder / FAILURE, reason)
                 lost[best.cell.name] = (
@@ -83,6 +91,27 @@ def tuned_rows(
                     "memory was full, and the trial counts as failed if its process ends early again"
                 )
     return tuned, records, lost
+
+
+def _chosen_before(name: str, trials: Sequence[Trial], budget: int, folder: Path) -> Trial | None:
+    """Return the trial whose config the runs of a row have; None without runs, or with runs of another config."""
+    pattern = f"{Cell(f'{name}_trials{budget}', trials[0].job.config).folder('seed')}*"
+    for manifest in map(read_manifest, filter(is_run, sorted((folder / RUNS).glob(pattern)))):
+        if CONFIG not in manifest.files:
+            continue
+        seed = read_config(manifest).common.seed
+        for trial in trials:
+            with suppress(InputError):
+                continued_config(manifest, trial.job.config.seeded(seed))
+                return trial
+    return None
+
+
+def _failure(job: Job) -> str:
+    """Return the reason why a trial is not finished."""
+    path = job.folder / FAILURE
+    words = path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
+    return words[0] if words else "not finished"
 
 
 def write_records(records: Mapping[str, str], cells: Sequence[Cell], seeds: Sequence[int], folder: Path) -> None:
@@ -125,7 +154,9 @@ def trials_of(row: ComparisonRow, count: int, seed: int, folder: Path) -> list[T
     ]
 
 
-def chosen_row(row: ComparisonRow, trials: Sequence[Trial], outcomes: Outcomes, budget: int) -> ComparisonRow:
+def chosen_row(
+    row: ComparisonRow, trials: Sequence[Trial], outcomes: Outcomes, budget: int, earlier: Trial | None = None
+) -> ComparisonRow:
     """Return a row with the config of its best trial, or with its own config if all trials failed.
 
     Args:
@@ -133,12 +164,13 @@ def chosen_row(row: ComparisonRow, trials: Sequence[Trial], outcomes: Outcomes, 
         trials: trials of the row.
         outcomes: outcomes of all trials.
         budget: number of trials of every row, which becomes part of the row's name.
+        earlier: trial that was chosen in an earlier call, if any.
 
     Raises:
         InputError: the score of a finished trial cannot be read.
     """
     finished = [trial for trial in trials if not outcomes[trial.job.folder].reason]
-    best = max(finished, key=_score).settings if finished else Overrides()
+    best = (earlier or max(finished, key=_score)).settings if earlier or finished else Overrides()
     return replace(row, cell=Cell(f"{row.cell.name}_trials{budget}", best.applied(row.cell.config), best))
 
 

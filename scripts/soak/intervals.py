@@ -90,7 +90,7 @@ def unit_values(vectors: Values, labels: NDArray[np.int64], cluster: NDArray[np.
     units = vectors / np.linalg.norm(vectors, axis=2, keepdims=True)
     scores = units[0] @ units[1].T
     names = tuple(map(str, range(cluster.max() + 1)))
-    queries = Queries(units=Units(names, cluster, cluster, np.arange(len(labels))))
+    queries = Queries(units=Units(names, cluster, cluster, (np.arange(len(labels)),) * 2))
     both = [
         score_direction(MatrixScores(matrix), Grouped(labels, labels), queries, cutoffs=CUTOFFS[:1]).unit_values
         for matrix in (scores, np.ascontiguousarray(scores.T))

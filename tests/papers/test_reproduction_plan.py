@@ -45,6 +45,7 @@ def test_runs_are_trained_after_an_estimate_the_longest_first_without_those_that
     )
     monkeypatch.setattr(reproduction_plan, "forecast", lambda *given, **options: estimates.append(options) or expected)
     monkeypatch.setattr(execution, "is_done", lambda job: True)
+    monkeypatch.setattr(execution, "check_same_study", lambda jobs: None)
     estimates, notes, asked, trained = [], [], [], []
 
     def work(jobs, workers):

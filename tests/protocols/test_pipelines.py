@@ -97,6 +97,8 @@ def test_what_an_encoder_can_use_is_named(tmp_path, subject):
     assert of_command("embed {input} {output}").surroundings == f"{begin}readable beside the libraries: no file"
     isolated._running.extend(SimpleNamespace(channels=channels) for channels in (("air", "water"), ("air",)))
     assert isolated.channels == ("air", "water")
+    code = "pass;" * 100  # too long for the name of a file
+    assert of_command(f"embed -c '{code}' {{input}} {{output}}").order.command[2] == code
     with pytest.raises(InputError, match="--allow none does not exist; pass files or folders that the encoder reads"):
         of_command("embed {input} {output}", [Path("none")])
 

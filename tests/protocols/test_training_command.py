@@ -1,6 +1,7 @@
 """A training command sees the training clips alone, and what it could have seen besides is reported."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -101,6 +102,14 @@ def test_the_export_is_the_training_clips_alone(tmp_path):
     content = open_data(tmp_path / "train.h5")
     assert (set(content.splits), content.ids) == ({"train"}, splits.train.ids)
     assert np.array_equal(content.features["audio"], splits.train.matrix("audio").numpy())
+    lacking = {"audio": torch.arange(len(splits.train)) % 3 > 0}
+    marks = torch.rand(len(splits.train), 2) > 0.5
+    marks[torch.arange(len(marks)), splits.train.labels] = True
+    clips = replace(splits.train, present=lacking, all_labels=marks)
+    (tmp_path / "train.h5").write_bytes(exported(clips, "train").tobytes())
+    content = open_data(tmp_path / "train.h5")
+    assert np.array_equal(content.present["audio"], lacking["audio"].numpy())
+    assert np.array_equal(content.all_labels, marks.numpy())
 
 
 @pytest.mark.slow

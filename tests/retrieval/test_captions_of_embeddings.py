@@ -1,6 +1,7 @@
 """Embeddings made elsewhere with several captions a clip: a clip is ranked once, however it is written down."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 from aadml.cli import cli
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.embeddings_file import read_embeddings
+from aadml.retrieval.evaluation import evaluate
 
 CLIPS, CAPTIONS = 12, 5
 
@@ -51,6 +53,31 @@ def test_each_clip_is_ranked_once(tmp_path, vectors, layout):
     assert found["audio-text"]["queries"] == CLIPS
     for k in (1, 5):
         assert found["text-audio"]["hit_rate_at"][str(k)] == pytest.approx(hit_rates(*vectors, k))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_interval_is_over_clips_and_not_over_captions(tmp_path, vectors, layout):
+    np.savez(tmp_path / "e.npz", **LAYOUTS[layout](*vectors))
+    embeddings = read_embeddings(tmp_path / "e.npz")[0]
+    assert set(embeddings.ids) == set(map(str, range(CLIPS)))
+    result = evaluate(embeddings)
+    assert {len(direction.units) for direction in result.directions} == {CLIPS}
+    named = replace(embeddings, ids=tuple(f"caption {n}" for n in range(CLIPS * CAPTIONS)))
+    assert evaluate(named).map_interval == result.map_interval
+    halves = evaluate(replace(embeddings, clusters={str(n): "ab"[n % 2] for n in range(CLIPS)}))
+    assert halves.directions[0].units == ("a", "b")
+
+
+def test_the_interval_does_not_depend_on_the_order_of_the_captions(tmp_path, vectors):
+    audio, text = vectors
+    intervals = []
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(CLIPS * CAPTIONS)
+        rows = np.arange(CLIPS).repeat(CAPTIONS)[order]
+        np.savez(tmp_path / "e.npz", audio=audio, text=text.reshape(-1, 6)[order], text_row=rows)
+        embeddings = read_embeddings(tmp_path / "e.npz")[0]
+        intervals.append([direction.map_interval for direction in evaluate(embeddings).directions])
+    np.testing.assert_allclose(intervals[1:], [intervals[0]] * 2, rtol=1e-12)
 
 
 def test_without_it_copies_of_other_clips_stand_in_the_way(tmp_path, vectors):

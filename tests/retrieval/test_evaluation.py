@@ -86,6 +86,8 @@ def test_json_has_the_agreed_shape_and_survives_json():
 def test_cutoffs_beyond_the_gallery_are_left_out_and_a_tiny_gallery_still_has_one():
     found = evaluate(embeddings(count=4)).to_json()["directions"]["audio-visual"]
     assert list(found["precision_at"]) == ["1"]
+    above = evaluate(embeddings(count=15), cutoffs=(500,)).to_json()["directions"]["audio-visual"]
+    assert (list(above["precision_at"]), above["scope"]["k"]) == (["15"], [10])
     only = evaluate(embeddings(count=4), cutoffs=(500,)).to_json()["directions"]["audio-visual"]
     assert list(only["recall_at"].items()) == [("4", 1.0)]
     assert found["scope"] == {"k": [], "precision": [], "recall": [], "hit_rate": []}

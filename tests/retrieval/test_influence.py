@@ -36,13 +36,14 @@ def drawn(seed, queries, items, levels):
 )
 def test_it_is_the_derivative_of_the_sum_of_weighted_average_precisions(seed, queries, items, levels):
     scores, asked, classes, generator = drawn(seed, queries, items, levels)
-    own = generator.integers(-1, items, queries)
-    found = gallery_influence(MatrixScores(scores), Grouped(asked, classes), own)
+    own = generator.integers(-1, 3, queries)
+    clips = generator.integers(0, 3, items)  # several items of a clip, such as its captions
+    found = gallery_influence(MatrixScores(scores), Grouped(asked, classes), (own, clips))
     expected, step = np.zeros(items), 1e-5
     for i in range(queries):
         hits = classes == asked[i]
         for j in range(items) if hits.any() else ():
-            if j == own[i]:
+            if clips[j] == own[i]:
                 continue
             sides = []
             for sign in (1, -1):
@@ -59,7 +60,7 @@ def test_without_the_own_clip_it_is_that_of_a_gallery_without_the_clip(seed, lev
     own = np.array([np.flatnonzero(classes == a)[0] if (classes == a).any() else 0 for a in asked])
     classes = classes.copy()
     classes[own] = asked
-    found = gallery_influence(MatrixScores(scores), Grouped(asked, classes), own, exclude_partner=True)
+    found = gallery_influence(MatrixScores(scores), Grouped(asked, classes), (own, np.arange(8)), excluded=own)
     expected = np.zeros(8)
     for i in range(4):
         others = np.delete(np.arange(8), own[i])
@@ -81,7 +82,7 @@ def test_a_sample_of_the_queries_stands_for_all(monkeypatch):
 
 def result(scores, labels):
     count = len(labels)
-    units = Units(tuple(map(str, range(count))), np.arange(count), np.arange(count), np.arange(count))
+    units = Units(tuple(map(str, range(count))), np.arange(count), np.arange(count), (np.arange(count),) * 2)
     return score_direction(MatrixScores(scores), Grouped(labels, labels), Queries(units=units))
 
 
@@ -113,7 +114,7 @@ def test_clusters_have_the_sum_of_the_influence_of_their_clips():
     labels, cluster = generator.integers(0, 3, 30), generator.integers(0, 6, 30)
     scores = generator.random((30, 30))
     clips = result(scores, labels)
-    units = Units(tuple("abcdef"), cluster, cluster, np.arange(30))
+    units = Units(tuple("abcdef"), cluster, cluster, (np.arange(30),) * 2)
     clusters = score_direction(MatrixScores(scores), Grouped(labels, labels), Queries(units=units))
     influence = (clips.average_precision - clips.map + clips.by_item) / 30
     of_clusters = np.bincount(cluster, weights=influence)

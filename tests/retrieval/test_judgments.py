@@ -27,6 +27,13 @@ def test_a_grade_that_is_no_finite_number_is_refused_by_its_line(tmp_path, grade
         read_judgments(path)
 
 
+def test_a_stray_quote_before_many_lines_is_refused(tmp_path):
+    path = tmp_path / "judged.csv"
+    path.write_text('query,item,grade\nq1,"a,1\n' + "q1,b,1\n" * 40_000)
+    with pytest.raises(InputError, match=r"judged\.csv is not a CSV file \(field larger than .*\); remove unpaired"):
+        read_judgments(path)
+
+
 def test_an_item_that_is_judged_again_is_refused_by_its_line(tmp_path):
     path = tmp_path / "qrels"
     path.write_text("q1 0 a 1\nq2 0 a 1\nq1 0 a 2\n")

@@ -11,6 +11,7 @@ from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs.manifest import EVALUATION
 from aadml.runs.store import open_run
+from tests.reports.parsed_html import words
 
 
 def trained(file, runs, **options):
@@ -47,6 +48,15 @@ def test_a_run_and_an_evaluation_resample_the_same_clusters(file, tmp_path):
     assert len(clips.unit_values) == 48
     assert clips["audio-visual"].map_interval != clips.map_interval
     assert (plain / "evaluations" / "inductive-test-cluster-speaker.json").is_file()
+
+
+def test_the_page_of_a_run_has_the_intervals_of_its_evaluation(file, tmp_path):
+    pytest.importorskip("matplotlib")
+    run = trained(file, tmp_path / "runs", settings={"cluster": "speaker"})
+    page = words(aadml.report(run).read_text())
+    for direction in aadml.evaluate(run).directions:
+        assert "95 % interval {:.3f} to {:.3f}".format(*direction.map_interval) in page
+    assert "Intervals are over 16 clusters, not over seeds." in page
 
 
 def test_few_clusters_are_noted(file, tmp_path):

@@ -5,8 +5,8 @@ import pytest
 
 from aadml.configuration.from_arguments import assemble, starting_file
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.studies.ablation_grid import jobs_of, plan_ablation
-from aadml.studies.grid import Axis, Overrides, parse_axis
+from aadml.studies.ablation_grid import jobs_of, plan_ablation, run_folder
+from aadml.studies.grid import Axis, Cell, Overrides, parse_axis
 
 BASE = assemble(data="x.h5")
 
@@ -57,6 +57,15 @@ def test_runs_are_ordered_by_seed_and_have_the_metrics(tmp_path):
     assert [job.folder.name for job in jobs] == [f"proxy.k--{k}_seed{seed}" for seed in (3, 4) for k in (1, 2)]
     assert [job.config.common.seed for job in jobs] == [3, 3, 4, 4]
     assert {job.metrics for job in jobs} == {("recall@5",)}
+
+
+@pytest.mark.parametrize("name", ["a=1", "a=" + "9" * 300, "a=/b/c", "a=\0"])
+def test_the_folder_of_a_run_does_not_change_after_the_first_run(tmp_path, name):
+    cell = Cell(name, BASE)
+    folder = run_folder(tmp_path, cell, 0)
+    folder.mkdir(parents=True)
+    assert run_folder(tmp_path, cell, 0) == folder
+    assert folder.parent == tmp_path / "runs"
 
 
 CHOICES = {

@@ -151,6 +151,11 @@ def test_a_row_with_a_proxy_is_compared_with_each_of_its_controls():
     starts = [str(value)[:6] for name, value in differences.items() if name.startswith("minus ")]
     assert starts == ["+0.200", "+0.100", "-0.200"]  # itself without the proxy, and the two controls
     assert proxy_table(rows[:2], found, "about") is None
+    itself = [*rows[:3], replace(rows[3], cell=proxied.cell)]  # a control with the config of the row
+    table = proxy_table(itself, found, "about")
+    same = dict(zip(table.columns, table.rows[0], strict=True))
+    assert same["minus two"] == ""
+    assert "corrected for 2 comparisons" in " ".join(table.notes)
     plain = comparison_page.table_of(rows[:1], found, None, "about")
     assert plain.columns == (
         "loss", "MAP audio-visual", "MAP visual-audio", "MAP mean", "train MAP", "epochs", "steps", "seconds",

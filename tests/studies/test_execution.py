@@ -5,12 +5,16 @@ import pytest
 import aadml
 from aadml.configuration.config import resolve
 from aadml.configuration.files import open_config
+from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.reports.tables import Table, as_json, markdown
 from aadml.studies import execution
 from aadml.studies.execution import Execution, SweepResult, check_complete, log, shard_of, work_off_needed
 from aadml.studies.job import Job
 from aadml.studies.sweep import SweepOutcome
+
+SMALL = ["method.dimension=4"]
 
 
 def test_shards_divide_the_runs(tmp_path):
@@ -37,8 +41,37 @@ def test_a_merge_trains_nothing_and_needs_every_run(tmp_path, monkeypatch):
     merge = Execution(folder=tmp_path, merge=True, work=lambda *_: pytest.fail("runs were trained"))
     with pytest.raises(InputError, match="--merge: 4 of 4 runs are not finished"):
         merge.train(jobs)
-    monkeypatch.setattr(execution, "is_done", lambda job: True)
+    monkeypatch.setattr(execution, "check_complete", lambda jobs: None)
+    monkeypatch.setattr(execution, "check_same_study", lambda jobs: None)
     assert merge.train(jobs) == [SweepOutcome(job, was_finished=True) for job in (*jobs, jobs[2].needs)]
+
+
+def test_a_merge_refuses_runs_of_another_config(features, tmp_path):
+    common = {"methods": "cca", "workers": 0, "output": tmp_path / "out"}
+    for shard in ("0/2", "1/2"):
+        aadml.compare(data=features, seeds=2, settings=[*SMALL, "method.ridge=0.5"], shard=shard, **common)
+    for ridge, changed in ((0.001, r"method is .*0\.5.* instead of .*0\.001"), (0.1, "method is")):
+        with pytest.raises(InputError, match=rf"cca_seed0 contains a run of a different config \({changed}"):
+            aadml.compare(data=features, seeds=2, settings=[*SMALL, f"method.ridge={ridge}"], merge=True, **common)
+    assert not (tmp_path / "out" / "report.html").exists()
+    features.rename(tmp_path / "moved.h5")  # on the machine of the merge, the data may have another path
+    merged = aadml.compare(
+        data=tmp_path / "moved.h5", seeds=2, settings=[*SMALL, "method.ridge=0.5"], merge=True, **common
+    )
+    assert len(merged.outcomes) == 2
+
+
+def test_a_merge_refuses_runs_on_different_data(features, tmp_path):
+    common = {"methods": ["cca", "random"], "seeds": 1, "workers": 0, "settings": SMALL}
+    aadml.compare(data=features, shard="0/2", output=tmp_path / "out", **common)
+    known = (tmp_path / "out" / "data.json").read_bytes()
+    write_features(features, synthetic(classes=4, train=60, valid=0, test=24, dimensions=(6, 8), seed=1))
+    aadml.compare(data=features, shard="1/2", output=tmp_path / "other", **common)
+    (tmp_path / "other" / "runs" / "random_seed0").rename(tmp_path / "out" / "runs" / "random_seed0")
+    assert (tmp_path / "out" / "data.json").read_bytes() == known
+    write_features(features, synthetic(classes=4, train=60, valid=0, test=24, dimensions=(6, 8), difficulty=0.2))
+    with pytest.raises(InputError, match=r"cca_seed0 and .*random_seed0 are runs on different data; remove"):
+        aadml.compare(data=features, output=tmp_path / "out", merge=True, **common)
 
 
 def test_a_shard_tells_how_many_of_its_runs_are_finished(tmp_path):
@@ -69,6 +102,8 @@ def test_a_result_prints_its_tables_and_its_page_or_its_folder(tmp_path):
     assert SweepResult([], tmp_path, [table] * 2).to_dict() == [as_json(table)] * 2
     assert SweepResult([], tmp_path).to_dict() == []
     with pytest.raises(InputError, match=r"no run of .* finished; train the study, or merge its shards"):
+        SweepResult([], tmp_path).plot()
+    with pytest.raises(InputError, match=r"a reproduction has no figure of all rows; open its page .*page\.html"):
         one.plot()
 
 

@@ -119,6 +119,41 @@ def test_a_row_with_a_lost_trial_is_not_run_until_the_trial_is_repeated(features
     assert [trial.get("failed") for trial in record["trials"]] == [f"{LOST}SIGKILL (out of memory?)", None]
 
 
+def test_the_options_of_a_row_are_chosen_once(features, tmp_path, monkeypatch):
+    best = {"c-cca_trial0": 0.1, "c-cca_trial1": 0.9, "c-cca_trial2": 0.5}
+    monkeypatch.setattr("aadml.studies.trials._score", lambda trial: best[trial.job.folder.name])
+
+    def failing(jobs, workers):
+        failed = [job for job in jobs if job.folder.name == "c-cca_trial1"]
+        for job in failed:
+            job.folder.mkdir(parents=True)
+            (job.folder / "failure.txt").write_text("no disk\nTraceback")
+        return [
+            *sweep([job for job in jobs if job not in failed], 0),
+            *(SweepOutcome(job, "no disk") for job in failed),
+        ]
+
+    settings, notes = {"inputs.scaling": "none"}, []
+    common = {"data": features, "methods": "c-cca", "trials": 3, "settings": settings, "workers": 0}
+    first = aadml.compare(**common, seeds=1, output=tmp_path / "out", work=failing)
+    record = json.loads((tmp_path / "out" / "runs" / "c-cca_trials3_seed0" / "trials.json").read_text())
+    again = aadml.compare(**common, seeds=2, output=tmp_path / "out", on_note=notes.append)
+    assert again.failed == 0
+    assert (
+        "the options of rows with runs are kept, although trials failed (c-cca_trial0, c-cca_trial1); to choose again, "
+        "pass another --output"
+    ) in notes
+    assert again.scores["c-cca"].maps()[0] == first.scores["c-cca"].maps()[0]
+    for seed in range(2):
+        kept = json.loads((tmp_path / "out" / "runs" / f"c-cca_trials3_seed{seed}" / "trials.json").read_text())
+        assert kept == record
+    assert record["chosen"] == record["trials"][2]["settings"]
+    assert record["trials"][1]["failed"] == "no disk"
+    other = {**common, "settings": {**settings, "method.dimension": 2}}
+    with pytest.raises(InputError, match="contains a run of a different config"):
+        aadml.compare(**other, seeds=1, output=tmp_path / "out")
+
+
 def test_a_space_that_does_not_fit_is_refused(base, tmp_path):
     with pytest.raises(InputError, match="learning_rte"):
         trials_of(row(base, {"training.learning_rte": [0.1]}), 3, 0, tmp_path)

@@ -138,7 +138,7 @@ def expand_loss(values: Values) -> dict[str, object]:
         require_entry(JoinedRegistry(LOSSES, RECIPES), name, "loss")
         return values | {"loss": {"name": name, **vars(options)}}
     recipe = RECIPES[name]
-    return _beside_loss(recipe) | values | {"recipe": name, "loss": {**recipe.loss, **vars(options)}}
+    return {**_beside_loss(recipe), **values, "recipe": name, "loss": {**recipe.loss, **vars(options)}}
 
 
 def is_recipe(values: Values) -> bool:
@@ -162,7 +162,7 @@ def _without_recipe(values: Values) -> Values:
     return remaining
 
 
-def _beside_loss(recipe: Recipe) -> dict[str, object]:
+def _beside_loss(recipe: Recipe) -> Values:
     """Return the selection and the directions that a recipe defines, by key."""
     sections = {"selection": recipe.selection, "directions": recipe.directions}
     return {key: value for key, value in sections.items() if value is not None}

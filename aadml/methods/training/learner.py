@@ -284,7 +284,7 @@ class CachingLearner(Learner):
         super().__init__()
         self._cache: dict[int, tuple[weakref.ref[Features], Tensor]] = {}  # by id of the features
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> object:
         return {**vars(self), "_cache": {}}  # weak references cannot be pickled
 
     def _stored(self, features: Features) -> Tensor | None:

@@ -90,8 +90,8 @@ class Config:
         inputs: the `inputs` section.
         training: the `training` section.
         towers: the `towers` section; None if the method reads features.
-        recipe: a key of RECIPES, if the loss was chosen as a recipe whose selection and directions are not replaced;
-            None otherwise.
+        recipe: a key of RECIPES, if the loss was chosen as a recipe; None otherwise. The other sections may replace
+            those of the recipe.
         sections: the other sections of the method: `loss`, `proxy`, `network`, ...
     """
 
@@ -179,14 +179,15 @@ class Config:
         """Return the name of the config in folders and tables, such as "aa-triplet" or "few-labels-triplet".
 
         The name consists of the method, the prefix of the proxy, and the metric loss or its recipe. The default
-        method is omitted. If the weight of the metric loss is 0, a label loss replaces the metric loss and the
-        prefix. Without a loss, the name is the method.
+        method is omitted. A recipe is omitted if its loss, selection or directions are replaced. If the weight of the
+        metric loss is 0, a label loss replaces the metric loss and the prefix. Without a loss, the name is the method.
         """
         loss, label_loss = self.section("loss"), self.section("label_loss")
         if loss is None:
             return self.method
         alone = label_loss is not None and not loss.shared(Weighted).weight
-        name = label_loss.name if label_loss and alone else self.prefix + (self.recipe or loss.name)
+        recipe = self.recipe if is_recipe(self.values) else None
+        name = label_loss.name if label_loss and alone else self.prefix + (recipe or loss.name)
         return name if self.method == DEFAULT_METHOD else f"{self.method}-{name}"
 
 
@@ -302,10 +303,7 @@ class ConfigFile:
         values = expand_loss({"loss": defaults["loss"], **values}) if "loss" in wanted else values
         if "proxy" not in wanted and _names_identity(values.get("proxy", {})):
             del values["proxy"]  # "--loss NAME" also sets the proxy, which this method does not have
-        values = {**defaults, **values}
-        if "loss" in wanted and not is_recipe(values):
-            del values["recipe"]
-        return ConfigFile(values)
+        return ConfigFile({**defaults, **values})
 
     def _section_of(self, option: str) -> str:
         """Return the first section that has the option `option`; "" if no section has this option."""

@@ -138,37 +138,44 @@ def expand_loss(values: Values) -> dict[str, object]:
         require_entry(JoinedRegistry(LOSSES, RECIPES), name, "loss")
         return values | {"loss": {"name": name, **vars(options)}}
     recipe = RECIPES[name]
-    brought = {"selection": recipe.selection, "directions": recipe.directions}
-    brought = {key: value for key, value in brought.items() if value is not None}
-    return brought | values | {"recipe": name, "loss": {**recipe.loss, **vars(options)}}
+    return {**_beside_loss(recipe), **values, "recipe": name, "loss": {**recipe.loss, **vars(options)}}
 
 
 def is_recipe(values: Values) -> bool:
-    """Return whether the loss, the selection and the directions of complete values are still those of `recipe`.
+    """Return whether complete values have a recipe whose loss, selection and directions are not replaced.
 
-    Options of the loss and of the selection may differ. An unknown recipe counts as unchanged.
+    Options of the loss and of the selection may differ.
     """
     recipe = _recipe_of(values)
-    if recipe is None:
-        return True
-    directions = values.get("directions")
-    directions = (directions,) if isinstance(directions, str) else directions
-    return (
-        _name_of(values.get("loss")) == recipe.loss["name"]
-        and (recipe.selection is None or _name_of(values.get("selection")) == recipe.selection["name"])
-        and (recipe.directions is None or not isinstance(directions, Sequence) or recipe.directions == (*directions,))
-    )
+    if recipe is None or _name_of(values.get("loss")) != recipe.loss["name"]:
+        return False
+    return _unchanged(values, recipe) == _beside_loss(recipe).keys()
 
 
 def _without_recipe(values: Values) -> Values:
-    """Return `values` without a recipe, its options of the loss, and the selection and directions beside the recipe."""
-    if "recipe" not in values:
-        return values
+    """Return `values` without a recipe, its options of the loss, and its selection and directions if not replaced."""
     recipe, loss = _recipe_of(values), values.get("loss")
-    remaining = {key: inner for key, inner in values.items() if key not in ("recipe", "selection", "directions")}
+    dropped = {"recipe"} if recipe is None else {"recipe"} | _unchanged(values, recipe)
+    remaining = {key: inner for key, inner in values.items() if key not in dropped}
     if recipe is not None and isinstance(loss, Mapping):
         remaining["loss"] = {key: option for key, option in loss.items() if key not in recipe.loss}
     return remaining
+
+
+def _beside_loss(recipe: Recipe) -> Values:
+    """Return the selection and the directions that a recipe defines, by key."""
+    sections = {"selection": recipe.selection, "directions": recipe.directions}
+    return {key: value for key, value in sections.items() if value is not None}
+
+
+def _unchanged(values: Values, recipe: Recipe) -> set[str]:
+    """Return the keys of `_beside_loss` whose names in `values` are those of the recipe."""
+    return {key for key, value in _beside_loss(recipe).items() if _names_of(values.get(key)) == _names_of(value)}
+
+
+def _names_of(section: object) -> tuple[object, ...]:
+    """Return the name in a section, or the names in a list."""
+    return (*section,) if isinstance(section, list | tuple) else (_name_of(section),)
 
 
 def _recipe_of(values: Values) -> Recipe | None:

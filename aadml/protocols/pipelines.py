@@ -205,19 +205,27 @@ def _arrays_of(clips: Clips) -> dict[Modality, NDArray[Any]]:
 
 
 def exported(clips: Clips, split: str) -> NDArray[np.uint8]:
-    """Return the bytes of a feature file with these clips alone, in one split."""
+    """Return the bytes of a feature file with these clips alone, in one split.
+
+    The file has no masks if a clip lacks all modalities, and only the first class of each clip if the first class is
+    not among all classes of a clip. Feature files cannot have such clips.
+    """
+    from aadml.feature_extraction.feature_file.checks import agreeing
     from aadml.feature_extraction.feature_file.content import FeatureFile
     from aadml.feature_extraction.feature_file.writing import write_features
 
+    labels, marks = clips.labels.numpy(), None if clips.all_labels is None else clips.all_labels.numpy()
     content = FeatureFile(
         _arrays_of(clips),
-        clips.labels.numpy(),
+        labels,
         clips.ids,
         (split,) * len(clips),
         clips.class_names,
-        all_labels=None if clips.all_labels is None else clips.all_labels.numpy().astype(np.uint8),
+        all_labels=marks.astype(np.uint8) if marks is not None and agreeing(labels, marks).all() else None,
         present={m: flags.numpy() for m, flags in clips.present.items()},
     )
+    if not np.any([content.has(m) for m in clips.modalities], axis=0).all():
+        content = replace(content, present={})
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "input.h5"
         write_features(path, content)

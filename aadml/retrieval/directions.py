@@ -138,7 +138,11 @@ def score_direction(
     )
 
 
-def nothing_relevant(direction: str, *, exclude_partner: bool) -> InputError:
+class NothingRelevantError(InputError):
+    """Error for a direction without a relevant item for any query."""
+
+
+def nothing_relevant(direction: str, *, exclude_partner: bool) -> NothingRelevantError:
     """Return the error for a direction without a relevant item for any query."""
     other = " other than its own clip" if exclude_partner else ""
     last = (
@@ -146,7 +150,7 @@ def nothing_relevant(direction: str, *, exclude_partner: bool) -> InputError:
         if exclude_partner
         else "pass clips with both modalities"
     )
-    return InputError(
+    return NothingRelevantError(
         f"{direction}: no query has a relevant item{other}; pass clips with common labels, pass judgments with the ids "
         f"of these clips, or {last}"
     )

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -175,7 +175,8 @@ def check_complete(jobs: Sequence[Job]) -> None:
 def check_same_study(jobs: Sequence[Job]) -> None:
     """Check that finished runs have the configs of their jobs, and that runs with the same data keys had equal data.
 
-    The path of the data may differ, because shards may be trained on several machines.
+    The path of the data may differ, because shards may be trained on several machines. The data of different seeds may
+    differ if the seed draws clips or classes.
 
     Raises:
         InputError: a run has a different config, or other data than another run, or is damaged.
@@ -184,14 +185,17 @@ def check_same_study(jobs: Sequence[Job]) -> None:
     for job in jobs:
         manifest, config = read_manifest(job.folder), job.config
         continued_config(manifest, config.on(read_config(manifest).data))
-        sha256 = read_environment(manifest).data.sha256
+        data, common = read_environment(manifest).data, config.common
         of_method = repr(config.options) if takes_captions(config.options) else ""
-        known, other = first.setdefault((config.common, repr(config.towers), of_method), (sha256, job.folder))
-        if known != sha256:
-            raise InputError(
-                f"--merge: {other} and {job.folder} are runs on different data; remove the runs on other data, and "
-                "train these runs again"
-            )
+        is_drawn = any(note.endswith(f"seed {common.seed})") for note in data.notes)
+        for seed, value in ((common.seed, data.sha256), (None, "" if is_drawn else data.sha256)):
+            key = (seed, replace(common, seed=0), repr(config.towers), of_method)
+            known, other = first.setdefault(key, (value, job.folder))
+            if known != value:
+                raise InputError(
+                    f"--merge: {other} and {job.folder} are runs on different data; remove the runs on other data, and "
+                    "train these runs again"
+                )
 
 
 def with_needed(jobs: Sequence[Job]) -> list[Job]:

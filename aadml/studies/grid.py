@@ -72,7 +72,8 @@ class Overrides:
             InputError: a part of a key is not a mapping, or the loss is unknown.
         """
         values, proxy = base.values, self.values.keys() & {"loss", "proxy", "proxy.name"}
-        for key in sorted(self.values, key=lambda key: (key != "loss", key.count("."), not key.endswith(".name"))):
+        first = ("loss", "loss.name")
+        for key in sorted(self.values, key=lambda key: (key not in first, key.count("."), not key.endswith(".name"))):
             if not (proxy and key.startswith("proxy.") and _is_of_other_proxies(key, values.get("proxy"))):
                 values = with_setting(values, key, self.values[key])
         return replace(base, values=values)

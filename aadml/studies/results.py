@@ -11,6 +11,7 @@ from aadml.reports.tables import Cell as TableCell
 from aadml.retrieval import significance
 from aadml.retrieval.record import EvaluationRecord
 from aadml.retrieval.significance import NEGLIGIBLE, Difference, Pair, Spread, Values
+from aadml.runs.data import takes_captions
 from aadml.runs.protocol_scores import add_unit_values
 from aadml.runs.session import read_records
 from aadml.studies.grid import Cell
@@ -127,14 +128,16 @@ def mean_map(cells: Iterable[CellScores]) -> str:
 def read_run(job: Job) -> RunScores:
     """Read the scores of a finished run.
 
-    A run of an earlier version of aadml lacks the values per clip or cluster. These values are computed and
-    added to the run.
+    A run of an earlier version of aadml lacks the values per clip or cluster, or has values per caption of captioned
+    sound instead of values per clip. The missing values are computed and added to the run.
 
     Raises:
         InputError: the run is not finished or is damaged, or the data for missing values cannot be read.
     """
     record = scored(job)
-    per_unit = record.per_unit or add_unit_values(job.folder, job.config)
+    per_unit, clips = record.per_unit, min(direction.gallery for direction in record.directions.values())
+    if per_unit is None or (takes_captions(job.config.options) and len(per_unit.id) > clips):
+        per_unit = add_unit_values(job.folder, job.config)
     values = np.asarray(per_unit.map, dtype=np.float64)
     return RunScores(record, read_records(job.folder), tuple(per_unit.id), values)
 

@@ -168,12 +168,20 @@ def _check_labels(content: FeatureFile, n: int, place: str) -> None:
     _require(f"{place}: /labels", marked, np.uint8, n, classes)
     if (marked > 1).any():
         raise InputError(f"{place}: /labels contains {marked.max()}; use only zeros and ones")
-    agrees = np.where(labels == UNLABELLED, marked.sum(axis=1) == 0, marked[np.arange(n), labels])
+    agrees = agreeing(labels, marked)
     if not agrees.all():
         raise InputError(
             f"{place}: /labels and /label contradict each other in row {np.argmin(agrees)}; "
             "write in /label the first class of /labels, or -1 for a clip without a class"
         )
+
+
+def agreeing(labels: NDArray[np.int64], marked: NDArray[Any]) -> NDArray[Any]:
+    """Return (n,) nonzero for clips whose first class `labels` (n,) is among all classes, the marks (n, C).
+
+    A clip without a class agrees if its row has no mark.
+    """
+    return np.where(labels == UNLABELLED, marked.sum(axis=1) == 0, marked[np.arange(len(labels)), labels])
 
 
 def _check_sequence(rows: ModalityRows, n: int, place: str) -> None:

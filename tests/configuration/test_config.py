@@ -86,6 +86,9 @@ def test_choosing_another_loss_drops_what_belonged_to_the_one_before():
         ({"loss": {"name": "contrastive"}}, "contrastive", "all"),
         ({"loss": {"name": "aa-hard-triplet", "margin": 0.5}}, "aa-hard-triplet", "hardest"),
         (["selection=all"], "triplet", "all"),
+        (["selection=semi-hard", "loss.name=triplet"], "triplet", "semi-hard"),
+        (["selection=semi-hard", "loss=triplet"], "triplet", "semi-hard"),
+        (["selection=semi-hard", "loss=complete-triplet"], "complete-triplet", "all"),
         (["selection.score=cosine", "loss.margin=0.5", "directions=both-both"], "hard-triplet", "hardest"),
     ],
 )

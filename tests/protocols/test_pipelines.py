@@ -18,24 +18,36 @@ from aadml.feature_extraction.ground.options import OptionValues
 from aadml.model.facts import MethodFacts
 from aadml.protocols import pipelines
 from aadml.protocols.audit import audit
-from aadml.protocols.audit_checks import CHECKS, selection
+from aadml.protocols.audit_checks import CHECKS, one_modality_alone, selection
 from aadml.protocols.isolated_encoder import Order
 from aadml.protocols.pipelines import FunctionPipeline, ProtocolPipeline, of_command
 from aadml.protocols.protocol import Subject
 
+EMBED = (
+    "import sys, h5py\n"
+    "with h5py.File(sys.argv[1]) as given, h5py.File(sys.argv[2], 'w') as made:\n"
+    "    for modality in ('audio', 'visual'):\n"
+    "        if modality in given:\n"
+    "            made[modality] = given[modality][:, :3]\n"
+)
+
+
+@pytest.fixture
+def command(tmp_path):
+    (tmp_path / "embed.py").write_text(EMBED)
+    return of_command(f"{sys.executable} {tmp_path}/embed.py {{input}} {{output}}")
+
 
 @pytest.mark.slow
-def test_a_users_command_is_audited(subject, tmp_path):
-    script = tmp_path / "embed.py"
-    script.write_text(
-        "import sys, h5py\n"
-        "with h5py.File(sys.argv[1]) as given, h5py.File(sys.argv[2], 'w') as made:\n"
-        "    for modality in ('audio', 'visual'):\n"
-        "        if modality in given:\n"
-        "            made[modality] = given[modality][:, :3]\n"
-    )
+def test_a_users_command_is_audited(command):
     small = to_splits(synthetic(classes=2, train=8, valid=4, test=8, dimensions=(4, 5)))
-    found = audit(of_command(f"{sys.executable} {script} {{input}} {{output}}"), small, CHECKS)
+    assert not [f for f in audit(command, small, CHECKS) if f.failed]
+
+
+def test_a_command_is_audited_on_clips_without_a_modality(command):
+    small = to_splits(synthetic(classes=2, train=8, valid=4, test=8, dimensions=(4, 5)))
+    test = replace(small.test, present={"audio": torch.arange(8) % 4 > 0})
+    found = audit(command, replace(small, test=test), [one_modality_alone])
     assert not [f for f in found if f.failed]
 
 

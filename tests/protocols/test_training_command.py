@@ -110,6 +110,11 @@ def test_the_export_is_the_training_clips_alone(tmp_path):
     content = open_data(tmp_path / "train.h5")
     assert np.array_equal(content.present["audio"], lacking["audio"].numpy())
     assert np.array_equal(content.all_labels, marks.numpy())
+    others = replace(clips, present=dict.fromkeys(clips.modalities, lacking["audio"]), all_labels=~marks)
+    (tmp_path / "train.h5").write_bytes(exported(others, "train").tobytes())  # a feature file has no such clips
+    content = open_data(tmp_path / "train.h5")
+    assert (dict(content.present), content.all_labels) == ({}, None)
+    assert np.array_equal(content.features["audio"].any(axis=1), lacking["audio"].numpy())
 
 
 @pytest.mark.slow

@@ -8,10 +8,13 @@ import h5py
 import pytest
 from click.testing import CliRunner
 
+import aadml
 from aadml.configuration.from_arguments import assemble, starting_file
 from aadml.methods.training.session import Callbacks
 from aadml.runs.config_warnings import config_warnings
+from aadml.runs.manifest import EVALUATION
 from aadml.runs.sample_data import with_sample_data
+from aadml.runs.store import open_run
 from aadml.runs.train import train_into
 from tests.sound_files import tone, write_wav
 
@@ -220,3 +223,18 @@ def test_every_step_of_every_epoch_is_reported(manifest, tmp_path, method):
     epoch = [("step", 1), ("step", 2), ("step", 3), "epoch"]
     before = [("plan", 1, 0), *epoch] if method == "3cmlf" else []
     assert seen == [*before, ("plan", 3, 0), *epoch * 3]
+
+
+@pytest.mark.slow
+def test_a_study_replaces_values_of_captions_that_an_earlier_version_stored(manifest, tmp_path):
+    settings = [key for key in NARROW["audio-text"] if "hidden" not in key] + ["training.batch=12", "training.epochs=1"]
+    options = {"over": {"method.hidden": [16]}, "config": "audio_text", "data": manifest, "seeds": 1, "workers": 0}
+    options |= {"settings": settings, "output": tmp_path / "study"}
+    aadml.ablate(**options)
+    path = next((tmp_path / "study").rglob(EVALUATION))
+    record = json.loads(path.read_text())
+    names = [f"{name}#{n}" for name in record["per_unit"]["id"] for n in (1, 2)]
+    with open_run(path.parent) as store:
+        store.commit({EVALUATION: json.dumps(record | {"per_unit": {"id": names, "map": [0.5] * len(names)}}).encode()})
+    aadml.ablate(**options)
+    assert json.loads(path.read_text()) == record

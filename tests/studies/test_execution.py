@@ -74,6 +74,26 @@ def test_a_merge_refuses_runs_on_different_data(features, tmp_path):
         aadml.compare(data=features, output=tmp_path / "out", merge=True, **common)
 
 
+@pytest.mark.parametrize(
+    ("valid", "settings", "are_fixed"),
+    [(12, [], True), (0, [], False), (12, ["train_per_class=4"], False), (12, ["unseen_classes=0.5"], False)],
+)
+def test_a_merge_compares_the_data_of_seeds_that_draw_no_clips(valid, settings, are_fixed, tmp_path):
+    data = tmp_path / "f.h5"
+    common = {"methods": "cca", "seeds": 2, "workers": 0, "settings": [*SMALL, *settings]}
+    drawn = [synthetic(classes=8, train=60, valid=valid, test=24, dimensions=(6, 8), seed=seed) for seed in (0, 1)]
+    for shard, content in zip(("0/2", "1/2"), drawn if are_fixed else drawn[:1] * 2, strict=True):
+        write_features(data, content)
+        aadml.compare(data=data, shard=shard, output=tmp_path / shard[0], **common)
+    (tmp_path / "1" / "runs" / "cca_seed1").rename(tmp_path / "0" / "runs" / "cca_seed1")
+    write_features(data, drawn[0])
+    if are_fixed:
+        with pytest.raises(InputError, match=r"cca_seed0 and .*cca_seed1 are runs on different data; remove"):
+            aadml.compare(data=data, output=tmp_path / "0", merge=True, **common)
+    else:
+        assert len(aadml.compare(data=data, output=tmp_path / "0", merge=True, **common).outcomes) == 2
+
+
 def test_a_shard_tells_how_many_of_its_runs_are_finished(tmp_path):
     config = resolve(open_config("aadml").values | {"data": "x.h5"})
     jobs = [Job(tmp_path / "ave" / "runs" / f"a={n}", config) for n in range(5)]

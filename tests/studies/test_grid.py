@@ -128,7 +128,21 @@ def test_options_of_a_loss_are_set_after_the_loss():
     hard = next(cell for cell in found if cell.settings.values["loss"] == "aa-hard-triplet")
     assert hard.config["selection"]["name"] == "hardest"
     found = cells("selection=all,semi-hard", "loss=triplet,hard-triplet")
-    assert [cell.config["selection"]["name"] for cell in found] == ["all", "semi-hard"]  # replaced for both losses
+    assert [cell.config["selection"]["name"] for cell in found] == ["all", "all", "semi-hard", "semi-hard"]
+    assert [cell.name for cell in found] == [  # of earlier versions, whose runs continue
+        f"selection={name}_loss={loss}" for name in ("all", "semi-hard") for loss in ("triplet", "hard-triplet")
+    ]
+
+
+@pytest.mark.parametrize("loss", ["hard-triplet", "complete-triplet"])
+def test_a_selection_and_directions_are_set_after_the_name_of_a_loss(loss):
+    base = ConfigFile(open_config("aadml").values).changed({"loss": loss})
+    changed = Overrides({"directions": ["all"], "selection": "semi-hard", "loss.name": "triplet"}).applied(base)
+    assert (changed["directions"], changed["selection"]["name"]) == (("all",), "semi-hard")
+    found = [
+        Overrides({"loss.name": "triplet", "directions": value}).applied(base) for value in ("all", "audio-visual")
+    ]
+    assert [config["directions"] for config in found] == [("all",), ("audio-visual",)]
 
 
 def test_names_and_folders_of_cells_differ():

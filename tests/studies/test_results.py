@@ -9,6 +9,7 @@ from aadml.retrieval.record import DirectionRecord, EvaluationRecord, PerUnit, S
 from aadml.retrieval.significance import Difference, paired_t, seeds_and_clips
 from aadml.runs.manifest import EVALUATION
 from aadml.runs.store import new_run
+from aadml.studies import results
 from aadml.studies.grid import Cell
 from aadml.studies.job import Job
 from aadml.studies.results import (
@@ -54,6 +55,14 @@ def test_the_values_of_clips_are_read(tmp_path):
     scores = run(tmp_path / "a", [0.2, 0.4, 0.9], [0.6, 0.0, 0.1])
     assert scores.units == ("clip0", "clip1", "clip2")
     np.testing.assert_allclose(scores.values, [0.4, 0.2, 0.5])
+
+
+def test_values_of_captions_are_replaced_by_values_of_clips(tmp_path, monkeypatch):
+    run(tmp_path, [0.2] * 10, [0.6] * 10)  # more units than clips in the gallery
+    job = Job(tmp_path, resolve({"method": "audio-text", "data": "x"}))
+    monkeypatch.setattr(results, "add_unit_values", lambda folder, config: PerUnit([folder.name], [0.5]))
+    assert read_run(job).units == (tmp_path.name,)
+    assert len(read_run(Job(tmp_path, resolve({"method": "cca", "data": "x"}))).units) == 10
 
 
 def test_directions_are_those_of_all_cells(tmp_path):

@@ -284,6 +284,9 @@ class CachingLearner(Learner):
         super().__init__()
         self._cache: dict[int, tuple[weakref.ref[Features], Tensor]] = {}  # by id of the features
 
+    def __getstate__(self) -> object:
+        return {**vars(self), "_cache": {}}  # weak references cannot be pickled
+
     def _stored(self, features: Features) -> Tensor | None:
         """Return the vectors that `_store` cached for a source; None without such vectors."""
         reference, vectors = self._cache.get(id(features), (None, None))

@@ -64,8 +64,8 @@ class Training:
             limit. A stage that trains only a generator never ends early.
         train_map: epochs between two computations of the training clips' MAP, the training loss and the validation
             loss. Each stage also ends with a computation. These values are only logged; training does not depend on
-            them. The MAP is omitted if no training clip has a relevant item, as with judgments of other clips only.
-            0 computes none of these values.
+            them. The MAP of a direction is omitted if no query has a relevant item, as with judgments of other clips
+            only. 0 computes none of these values.
         drop_last: whether to omit a last batch smaller than `batch`, unless this batch is the only batch.
         precision: precision of the products in hidden layers and in the generator of a loss, in training:
             "float32", "tf32", "bfloat16" or "auto". "tf32" needs a CUDA device, and also applies to the products of

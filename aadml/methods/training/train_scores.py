@@ -1,14 +1,14 @@
 """MAP of training clips and of validation clips; the difference between both values indicates overfitting."""
 
+from contextlib import suppress
+
 import numpy as np
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
-from aadml.comparison.features import Matrix
+from aadml.comparison.features import Direction, Matrix
+from aadml.retrieval.directions import NothingRelevantError
 from aadml.retrieval.evaluation import mean_average_precision
-from aadml.retrieval.galleries import sides_of
-from aadml.retrieval.sampling import restricted
-from aadml.retrieval.scores import Indices
 
 QUERIES = 2000
 """Largest number of training clips that are queries: the same clips in every epoch. The gallery has all clips."""
@@ -21,12 +21,8 @@ def can_be_scored(train: Clips) -> bool:
     return all(isinstance(features, Matrix) for features in train.features.values())
 
 
-def map_scores(embeddings: Embeddings, queries: Indices | None = None) -> dict[str, float]:
+def map_scores(embeddings: Embeddings) -> dict[str, float]:
     """Compute the MAP of every direction and the mean over directions.
-
-    Args:
-        embeddings: embeddings of n clips.
-        queries: (q,) rows of the clips that are queries; None for all.
 
     Returns:
         A dict with a key for each direction, such as "map audio-visual", and the key "map_mean".
@@ -34,32 +30,31 @@ def map_scores(embeddings: Embeddings, queries: Indices | None = None) -> dict[s
     Raises:
         InputError: no query of a direction has a relevant item, or the embeddings cannot be compared.
     """
-    scores = {
-        f"map {'-'.join(direction)}": mean_average_precision(embeddings, direction, queries=queries)
-        for direction in embeddings.directions()
-    }
-    return {"map_mean": sum(scores.values()) / len(scores)} | scores
+    return _with_mean({_key(d): mean_average_precision(embeddings, d) for d in embeddings.directions()})
 
 
 def train_scores(embeddings: Embeddings) -> dict[str, float]:
-    """Compute `map_scores` of training clips, with a sample of the clips as queries if there are many clips.
+    """Compute the scores of `map_scores` for training clips, with a sample as queries if there are many clips.
 
-    With a sample, the result also has the key "queries" with the size of the sample. The result is empty if no query
-    of a direction has a relevant item, as with judgments of other clips only. Nothing is drawn from the generators of
-    training.
+    With a sample, the result also has the key "queries" with the size of the sample. A direction is omitted if no query
+    has a relevant item, as with judgments of other clips only. The result is empty if all directions are omitted.
+    Nothing is drawn from the generators of training.
     """
     count = len(embeddings)
     queries = min(count, QUERIES, max(1, PAIRS // max(1, count)))
     rows = None if queries == count else np.sort(np.random.default_rng(0).choice(count, queries, replace=False))
-    if not _has_relevant(embeddings, rows):
+    scores: dict[str, float] = {}
+    for direction in embeddings.directions():
+        with suppress(NothingRelevantError):
+            scores[_key(direction)] = mean_average_precision(embeddings, direction, queries=rows)
+    if not scores:
         return {}
-    return map_scores(embeddings, rows) | ({} if rows is None else {"queries": queries})
+    return _with_mean(scores) | ({} if rows is None else {"queries": queries})
 
 
-def _has_relevant(embeddings: Embeddings, queries: Indices | None) -> bool:
-    """Return whether every direction has a query, among the rows `queries`, with a relevant item."""
-    return all(
-        embeddings.relevant.between(embeddings, sides.queries, sides.gallery).some.any()
-        for direction in embeddings.directions()
-        for sides in restricted(sides_of(embeddings, direction, "full"), queries)
-    )
+def _key(direction: Direction) -> str:
+    return f"map {'-'.join(direction)}"
+
+
+def _with_mean(scores: dict[str, float]) -> dict[str, float]:
+    return {"map_mean": sum(scores.values()) / len(scores)} | scores

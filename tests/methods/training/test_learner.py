@@ -1,5 +1,6 @@
 """Stages in two parts, batches of rows, cached vectors, and buffers that get the size of a loaded state."""
 
+import pickle
 from dataclasses import replace
 
 import pytest
@@ -111,3 +112,11 @@ def test_cached_vectors_live_no_longer_than_their_features():
     assert len(learner._cache) <= 2
     assert learner._stored(living) is living
     assert learner._stored(torch.zeros(1, 2)) is None
+
+
+def test_a_learner_with_cached_vectors_can_be_pickled():
+    learner, vectors = TowerLearner(OneLayer(), {}, PretrainedOptions(audio="hf:model"), STANDARD), torch.zeros(1, 2)
+    learner._store(vectors, vectors + 1)
+    again = pickle.loads(pickle.dumps(learner))
+    again._store(vectors, vectors + 2)
+    assert (float(learner._stored(vectors)[0, 0]), float(again._stored(vectors)[0, 0])) == (1, 2)

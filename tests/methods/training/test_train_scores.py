@@ -1,6 +1,7 @@
 """MAP of the training clips: what it is, when it is logged, and that it changes nothing else."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,12 +9,13 @@ import torch
 
 import aadml
 from aadml.comparison.clips import Splits
+from aadml.comparison.relevance import Judgments
 from aadml.methods.training import train_scores
 from aadml.methods.training.loop import train
 from aadml.methods.training.session import Session
 from aadml.methods.training.settings import Training
 from aadml.reports.figures import training_curves
-from aadml.retrieval.evaluation import evaluate
+from aadml.retrieval.evaluation import evaluate, mean_average_precision
 from aadml.retrieval.scores import score_source
 from tests.methods.trainings import Linear, clips
 from tests.retrieval.test_galleries import average_precision
@@ -46,6 +48,16 @@ def test_of_many_a_fixed_sample_asks_and_all_are_ranked(monkeypatch, name, limit
     assert found["map audio-visual"] == pytest.approx(np.mean(each), abs=1e-12)
     assert found["queries"] == 7
     assert train_scores.train_scores(given) == found
+
+
+def test_a_direction_without_relevant_items_is_left_out():
+    given = Linear().eval().embed_clips(clips(30))
+    lacking = {m: torch.arange(30) < 20 if m == "audio" else torch.arange(30) >= 10 for m in given.vectors}
+    judged = replace(given, present=lacking, relevance=Judgments({given.ids[0]: {given.ids[29]: 1.0}}))
+    found = train_scores.train_scores(judged)
+    assert found.keys() == {"map_mean", "map audio-visual"}
+    assert found["map_mean"] == found["map audio-visual"] == mean_average_precision(judged, ("audio", "visual"))
+    assert train_scores.train_scores(replace(judged, relevance=Judgments({"other": {given.ids[29]: 1.0}}))) == {}
 
 
 @pytest.mark.parametrize(("every", "epochs"), [(0, []), (1, [1, 2, 3, 4, 5]), (2, [2, 4, 5]), (10, [5])])

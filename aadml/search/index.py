@@ -21,7 +21,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.model.model import Model
 from aadml.retrieval.posteriors import second_keys
 from aadml.search.best_moment import best_moment, read_moments
-from aadml.search.browsing import Browsed, browse, joins_classes
+from aadml.search.browsing import Browsed, browse
 from aadml.search.build_index import build
 from aadml.search.calibration import Calibration
 from aadml.search.captions import as_clips, clips_of_captions
@@ -216,11 +216,6 @@ class Index:
         """Return the columns that describe the items, for use in conditions."""
         with self._reading() as database:
             return searchable_columns(database)
-
-    def joins_classes(self) -> bool:
-        """Return whether any label joins several classes by "|"."""
-        with self._reading() as database:
-            return joins_classes(database)
 
     @property
     def encoder(self) -> IndexEncoder:

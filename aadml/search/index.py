@@ -68,8 +68,8 @@ class _State:
 
     @cached_property
     def clips_with(self) -> dict[Modality, NDArray[np.int64]]:
-        """Modality -> numbers of the clips that have, or have a caption with, a vector of the modality."""
-        return {m: np.unique(as_clips(numbers, self.clips)) for m, (numbers, _) in self.galleries.items()}
+        """Modality -> sorted numbers of the clips that have, or have a caption with, a vector of the modality."""
+        return {m: np.sort(as_clips(numbers, self.clips)) for m, (numbers, _) in self.galleries.items()}
 
 
 def _read_state(database: sqlite3.Connection, path: Path) -> _State:
@@ -376,7 +376,10 @@ class Index:
         """Return the modalities in which each item can be the query of `like`."""
         with self._reading():
             clips = as_clips(np.asarray(numbers, dtype=np.int64), self._state.clips)
-            has = {m: np.isin(clips, with_vector) for m, with_vector in self._state.clips_with.items()}
+            has = {
+                m: np.searchsorted(found, clips, "right") > np.searchsorted(found, clips)
+                for m, found in self._state.clips_with.items()
+            }
         return [[m for m in has if has[m][n]] for n in range(len(numbers))]
 
     def _number(self, database: sqlite3.Connection, clip: int | str) -> int:

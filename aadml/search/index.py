@@ -377,8 +377,8 @@ class Index:
         with self._reading():
             clips = as_clips(np.asarray(numbers, dtype=np.int64), self._state.clips)
             has = {
-                m: np.searchsorted(found, clips, "right") > np.searchsorted(found, clips)
-                for m, found in self._state.clips_with.items()
+                m: np.searchsorted(with_vector, clips, "right") > np.searchsorted(with_vector, clips)
+                for m, with_vector in self._state.clips_with.items()
             }
         return [[m for m in has if has[m][n]] for n in range(len(numbers))]
 

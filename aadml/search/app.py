@@ -86,7 +86,7 @@ class Service:
         return _json({
             "name": index.path.name, "items": len(index), "modalities": list(index.modalities), "questions": questions,
             "vectors": index.counts(), "columns": index.columns(), "model": model, "most_bytes": self._limits.bytes,
-            "judgments": self._judgments.path.name, "joins_classes": index.joins_classes(),
+            "judgments": self._judgments.path.name,
         })  # fmt: skip
 
     async def clips(self, request: Request) -> Response:

@@ -5,7 +5,6 @@ import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from aadml.feature_extraction.manifest import LABELS_SEPARATOR
 from aadml.search.items import items_of
@@ -63,24 +62,24 @@ def browse(database: sqlite3.Connection, numbers: Sequence[int] | None, offset: 
     if len(examples) == 1:  # no classes
         examples = chosen[:_EXAMPLES]
     items = [tuple(zip(some, items_of(database, some), strict=True)) for some in (chosen, examples)]
-    classes = _classes(database, source, values)
-    counts = {"label": dict(islice(classes.items(), MOST_CLASSES))} if classes else {}
-    return Browsed(total, items[0], {**counts, **_counts(database, source, values)}, len(classes), items[1])
+    frequent, classes = _classes(database, source, values)
+    counts = {"label": frequent} if frequent else {}
+    return Browsed(total, items[0], {**counts, **_counts(database, source, values)}, classes, items[1])
 
 
-def joins_classes(database: sqlite3.Connection) -> bool:
-    """Return whether any label of an index joins several classes."""
-    query = "SELECT 1 FROM item WHERE instr(label, ?) LIMIT 1"
-    return database.execute(query, (LABELS_SEPARATOR,)).fetchone() is not None
-
-
-def _classes(database: sqlite3.Connection, source: str, values: tuple[str, ...]) -> dict[str, int]:
-    """Count the clips of each class, most frequent first."""
+def _classes(database: sqlite3.Connection, source: str, values: tuple[str, ...]) -> tuple[dict[str, int], int]:
+    """Count the clips of the most frequent classes, in descending order, and the classes."""
+    labels = f"SELECT label, count(*) {source} GROUP BY label"
+    query = f"SELECT max(instr(label, '{LABELS_SEPARATOR}')), sum(label != '') FROM ({labels})"
+    joins, classes = database.execute(query, values).fetchone()
+    if not joins:
+        query = f"{labels} HAVING label != '' ORDER BY 2 DESC, label LIMIT {MOST_CLASSES}"
+        return {str(label): count for label, count in database.execute(query, values)}, classes or 0
     counts: Counter[str] = Counter()
-    for label, count in database.execute(f"SELECT label, count(*) {source} GROUP BY label", values):
+    for label, count in database.execute(labels, values):
         for name in {*str(label).split(LABELS_SEPARATOR)} - {""}:
             counts[name] += count
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_CLASSES]), len(counts)
 
 
 def _counts(database: sqlite3.Connection, source: str, values: tuple[str, ...]) -> dict[str, dict[str, int]]:

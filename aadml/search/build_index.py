@@ -10,6 +10,7 @@ from pathlib import Path
 
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Count
+from aadml.feature_extraction.backbones import Extractor
 from aadml.feature_extraction.feature_file.names import MODALITIES
 from aadml.feature_extraction.foreign.tables import shown_address
 from aadml.feature_extraction.ground.argument_types import with_consent
@@ -18,7 +19,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.options import Options
 from aadml.feature_extraction.ground.strings import Note
-from aadml.feature_extraction.jobs.job import NONE, choose_extractors, named_extractors
+from aadml.feature_extraction.jobs.job import DEFAULTS, NONE, choose_extractors, named_extractors
 from aadml.model.facts import difference
 from aadml.model.media import fingerprint_of
 from aadml.model.model import Model
@@ -27,7 +28,6 @@ from aadml.search.checksums import check_all
 from aadml.search.encoders import (
     IndexEncoder,
     ModelEncoder,
-    PlainEncoder,
     extractors_of,
     fitted_encoder,
     load_encoder,
@@ -128,7 +128,7 @@ def build(
         has_model = model is not None or (facts is not None and isinstance(facts.encoder, ModelReference))
         _refuse_idle(extraction, media, allow_other_features, has_model=has_model, of_media=of_media)
         origin = _origin(source, path, media, moments, facts)
-        encoder = _encoder(path, model, extraction, facts)
+        encoder = _encoder(path, model, facts)
         if calibrate is not None and encoder is not None:
             other_clips(encoder, calibrate)
         if of_media:
@@ -204,29 +204,27 @@ def _origin(
     return SourceRecord(near(source, path.parent), manifest, "kept" if moments else before.moments)
 
 
-def _encoder(
-    path: Path, model: Model | str | Path | None, extraction: _Extraction, facts: IndexFacts | None
-) -> IndexEncoder | None:
+def _encoder(path: Path, model: Model | str | Path | None, facts: IndexFacts | None) -> IndexEncoder | None:
     """Return the encoder of an index or of a model; None for a new index without a model.
 
     Raises:
-        InputError: the model cannot be loaded, or the index was built with another model or extractor.
+        InputError: the model cannot be loaded, or the index was built with another model.
     """
     if facts is None:
         return None if model is None else model_encoder(model)
-    encoder = load_encoder(facts.encoder, path.parent, model)
-    if isinstance(encoder, PlainEncoder):
-        _check_extraction(path, extraction, encoder.facts.features)
-    return encoder
+    return load_encoder(facts.encoder, path.parent, model)
 
 
-def _check_extraction(path: Path, extraction: _Extraction, known: Mapping[Modality, JsonObject]) -> None:
-    """Raise InputError if the arguments of an update select other extractors than those of the index.
+def _selected(path: Path, extraction: _Extraction, known: Mapping[Modality, JsonObject]) -> dict[Modality, Extractor]:
+    """Build the extractors that the arguments of an update select.
 
     Args:
         path: path of the index.
         extraction: arguments of the update.
         known: fingerprints of the extractors of the index, by modality.
+
+    Raises:
+        InputError: the arguments select other extractors than those of the index, or not all of them.
     """
     for modality, name in extraction.names.items():
         if name is not None and (name == NONE) == (modality in known):
@@ -234,15 +232,24 @@ def _check_extraction(path: Path, extraction: _Extraction, known: Mapping[Modali
             raise InputError(
                 f"--{modality} {name}: {path} was built {built}; omit --{modality}, or build another index"
             )
-    if not (named_extractors(extraction.names) or extraction.options or extraction.weights):
-        return
-    for extractor in choose_extractors(extraction.names, extraction.options, extraction.weights):
+    if not named_extractors(extraction.names):
+        if not (extraction.options or extraction.weights):
+            return {}
+        built_with = {modality: str(fingerprint.get("extractor")) for modality, fingerprint in known.items()}
+        if not built_with.items() <= DEFAULTS.items():
+            raise InputError(
+                f"index: {path} was built with {', '.join(built_with.values())}; pass its extractors "
+                f"({', '.join(f'--{modality}' for modality in known)}) with their options and weights, or omit these"
+            )
+    selected = choose_extractors(extraction.names, extraction.options, extraction.weights)
+    for extractor in selected:
         expected = known.get(extractor.modality)
         if expected and (other := difference(expected, fingerprint_of(extractor))):
             raise InputError(
                 f"index: the {extractor.modality} features would be computed by {other} in {path}; "
                 "omit the extractors and their options, or build another index"
             )
+    return {extractor.modality: extractor for extractor in selected if known.get(extractor.modality)}
 
 
 def _of_media(
@@ -261,7 +268,8 @@ def _of_media(
             )
         return of_raw_media(place, path, encoder, work)
     if encoder is not None:
-        return of_media(place, path, extractors_of(encoder, texts=has_texts(place)), work)
+        selected = _selected(path, extraction, encoder.facts.features)
+        return of_media(place, path, extractors_of(encoder, texts=has_texts(place), built=selected), work)
     extractors = choose_extractors(extraction.names, extraction.options, extraction.weights)
     if calibrate is not None:
         widths = {extractor.modality: extractor.dimension for extractor in extractors}

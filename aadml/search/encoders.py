@@ -261,17 +261,19 @@ def _built(encoder: IndexEncoder, key: tuple[Modality, Modality], build: Callabl
     return encoder.built[key]
 
 
-def extractors_of(encoder: IndexEncoder, *, texts: bool) -> list[Extractor]:
-    """Build the extractors of an encoder's features.
+def extractors_of(
+    encoder: IndexEncoder, *, texts: bool, built: Mapping[Modality, Extractor] | None = None
+) -> list[Extractor]:
+    """Return the extractors of an encoder's features. Extractors that are not in `built` are built.
 
-    The text extractor is built only with `texts`, and only if the facts record a text extractor.
+    The text extractor is included only with `texts`, and only if the facts record a text extractor.
     """
     facts = encoder.facts
     with trusting(_is_trusted(encoder)):
         modalities = [
             m for m, width in facts.dimensions.items() if width and (m != "text" or (texts and facts.features.get(m)))
         ]
-        return [extractor_of(encoder.facts, m) for m in modalities]
+        return [(built or {}).get(m) or extractor_of(facts, m) for m in modalities]
 
 
 def _is_trusted(encoder: IndexEncoder) -> bool:

@@ -38,14 +38,16 @@ def _npy(
     database: sqlite3.Connection, numbers: NDArray[np.int64], vectors: NDArray[np.float32], name: str
 ) -> list[Path]:
     place, names = Path(f"{name}.npy"), Path(f"{name}.ids.txt")
+    ids = (item.id.replace("\\", "\\\\").replace("\n", "\\n") for item in items_of(database, numbers.tolist()))
+    lines = "".join(f"{clip}\n" for clip in ids).encode()
     refuse_links(place, names)
     refuse_other_kind(place, "an export with its .ids.txt", lambda _: names.is_file())
-    refuse_other_kind(names, "an export with its .npy", lambda _: place.is_file())
+    # after a kill, the ids may be without vectors
+    refuse_other_kind(names, "an export with its .npy", lambda _: place.is_file() or names.read_bytes() == lines)
+    with atomic_path(names) as temporary:
+        temporary.write_bytes(lines)
     with atomic_path(place) as temporary, temporary.open("wb") as file:
         np.save(file, vectors, allow_pickle=False)
-    with atomic_path(names) as temporary, temporary.open("w", encoding="utf-8") as file:
-        ids = (item.id for item in items_of(database, numbers.tolist()))
-        file.writelines(clip.replace("\\", "\\\\").replace("\n", "\\n") + "\n" for clip in ids)
     return [place, names]
 
 
@@ -79,7 +81,7 @@ def _has_vectors(pa: ModuleType, pq: ModuleType, place: Path) -> bool:
     """Return whether a file is in Parquet and has a column of vectors."""
     try:
         return VECTOR in pq.read_schema(place).names
-    except pa.ArrowInvalid:
+    except (pa.ArrowInvalid, OSError):  # pyarrow raises OSError for a damaged footer
         return False
 
 

@@ -95,44 +95,48 @@ def calibrate_index(
     Args:
         path: path of the index.
         data: a feature file with validation clips; None for the file of the last calibration, or for the index itself.
-            The curves of a missing file are kept until the index or the precision changes.
+            While the last file is missing, its curves are kept until the index changes, and then the clips of the index
+            are used.
         encoder: encoder of the index.
         precision: requested share of relevant hits among the best hits above the threshold; None for the share of the
             last calibration, or PRECISION.
         on_note: called with notes for the user.
 
     Raises:
-        InputError: unreadable `data`, features of `data` that do not fit the index, or an index that is damaged or
-            cannot be written.
+        InputError: unreadable `data`, features of `data` that do not fit the index, a precision without the file of the
+            last calibration, or an index that is damaged or cannot be written.
     """
     note = on_note or (lambda _: None)
     with closing(connect(path)) as database, reading(database, path):
         facts = read_facts(database, path)
         before = facts.calibration
         last = None if before.data == OF_INDEX else located(before.data, path.parent)
-        if data is None and last is not None and not is_readable(last):
-            if before.curves and precision in (None, before.precision):
-                return
-            note(
-                f"{last} does not exist, so the validation clips of the index are used; "
-                "pass another file with --calibrate"
-            )
-            last = None
-        data = data or last
+        missing = data is None and last is not None and not is_readable(last)
+        if missing and before.curves and precision in (None, before.precision):
+            return
+        if missing and precision is not None:
+            raise InputError(f"precision: {last} does not exist; pass another file with --calibrate")
+        data = data or (None if missing else last)
         precision = precision or before.precision or PRECISION
         record = CalibrationRecord(
-            FORM, OF_INDEX if data is None else near(data, path.parent), precision, before.clips, before.curves,
+            FORM, before.data if data is None else near(data, path.parent), precision, before.clips, before.curves,
             None if data is None else _checksum(str(data)),
         )  # fmt: skip
         if record == before:
             return
+        if missing:
+            note(
+                f"{last} does not exist, so the validation clips of the index are used; "
+                "pass another file with --calibrate"
+            )
         BlockChecks(database, ITEMS).check_all()
         galleries = galleries_of(database, encoder.similarity)
         index = IndexContent(galleries, labels_of(database), encoder, clips_of_captions(database))
         numbers = matching(database, "split = 'valid'")
     queries = _indexed_clips(index, numbers) if data is None else _other_clips(index, data)
     curves = _curves(index, queries, precision, shown_address(data or OF_INDEX), note)
-    record = replace(record, clips=len(queries), curves=[asdict(curve) for curve in curves])
+    clips = None if missing and not curves else len(queries)  # a missing file has no known number of clips
+    record = replace(record, clips=clips, curves=[asdict(curve) for curve in curves])
     with writing(path) as database:
         write_facts(database, replace(facts, calibration=record, state=facts.state.next()))
 

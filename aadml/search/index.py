@@ -21,7 +21,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.model.model import Model
 from aadml.retrieval.posteriors import second_keys
 from aadml.search.best_moment import best_moment, read_moments
-from aadml.search.browsing import Browsed, browse, joins_classes
+from aadml.search.browsing import Browsed, browse
 from aadml.search.build_index import build
 from aadml.search.calibration import Calibration
 from aadml.search.captions import as_clips, clips_of_captions
@@ -68,8 +68,8 @@ class _State:
 
     @cached_property
     def clips_with(self) -> dict[Modality, NDArray[np.int64]]:
-        """Modality -> numbers of the clips that have, or have a caption with, a vector of the modality."""
-        return {m: np.unique(as_clips(numbers, self.clips)) for m, (numbers, _) in self.galleries.items()}
+        """Modality -> sorted numbers of the clips that have, or have a caption with, a vector of the modality."""
+        return {m: np.sort(as_clips(numbers, self.clips)) for m, (numbers, _) in self.galleries.items()}
 
 
 def _read_state(database: sqlite3.Connection, path: Path) -> _State:
@@ -216,11 +216,6 @@ class Index:
         """Return the columns that describe the items, for use in conditions."""
         with self._reading() as database:
             return searchable_columns(database)
-
-    def joins_classes(self) -> bool:
-        """Return whether any label joins several classes by "|"."""
-        with self._reading() as database:
-            return joins_classes(database)
 
     @property
     def encoder(self) -> IndexEncoder:
@@ -381,7 +376,10 @@ class Index:
         """Return the modalities in which each item can be the query of `like`."""
         with self._reading():
             clips = as_clips(np.asarray(numbers, dtype=np.int64), self._state.clips)
-            has = {m: np.isin(clips, with_vector) for m, with_vector in self._state.clips_with.items()}
+            has = {
+                m: np.searchsorted(with_vector, clips, "right") > np.searchsorted(with_vector, clips)
+                for m, with_vector in self._state.clips_with.items()
+            }
         return [[m for m in has if has[m][n]] for n in range(len(numbers))]
 
     def _number(self, database: sqlite3.Connection, clip: int | str) -> int:

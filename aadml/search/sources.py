@@ -297,7 +297,9 @@ def _extracted(manifest: Manifest, extractor: Extractor, work: Work) -> tuple[Fe
             work.progress(f"{extractor.modality} of {len(manifest.rows)}", done, failed)
 
     output = work.folder / f"{extractor.modality}.h5"
-    plan = ExtractionPlan(manifest, output, [extractor], workers=work.workers, sequence=work.moments)
+    plan = ExtractionPlan(
+        manifest, output, [extractor], workers=work.workers, sequence=work.moments, keeps_deleted=False
+    )
     outcome = execute(plan, progress)
     return None if outcome.path is None else read_features(outcome.path), outcome.failures
 

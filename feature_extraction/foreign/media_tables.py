@@ -51,8 +51,8 @@ def media_table(path: Path) -> tuple[list[str], list[list[str]]]:
             columns.
 
     Raises:
-        InputError: an unreadable table, a column of media with other values, several columns that may contain the
-            captions, or a full disk.
+        InputError: an unreadable table, a column of media with other values, lists in several columns of captions, or
+            a full disk.
         MissingExtraError: pyarrow or datasets is not installed.
     """
     folder = _Folder(path)
@@ -178,17 +178,19 @@ def _without_lists(rows: list[_ListCells], path: Path) -> list[Cells]:
     """Return the rows with lists of labels in the column `labels`, and lists of texts in `caption_1`, `caption_2`, ...
 
     Raises:
-        InputError: several columns of lists may contain the captions.
+        InputError: several columns of captions have lists.
     """
     lists = dict.fromkeys(name for row in rows for name, value in row.items() if isinstance(value, list))
     texts = [name for name in lists if name not in _LABELS]
     if any(name in row for row in rows for name in _TEXTS):
         texts = [name for name in texts if name in _TEXTS]
-    if len(texts) > 1:
-        raise InputError(
-            f"{path}: the columns {' and '.join(map(repr, texts))} have lists of texts; rename the column of the "
-            "captions to 'captions' and the other columns to other names, or remove the other columns"
-        )
+        if len(texts) > 1:
+            raise InputError(
+                f"{path}: the columns {' and '.join(map(repr, texts))} have lists of texts; rename the column of the "
+                "captions to 'captions' and the other columns to other names, or remove the other columns"
+            )
+    elif len(texts) > 1:  # none of these columns is known to contain the captions
+        texts = []
     flat = []
     for row in rows:
         cells: Cells = {}

@@ -192,10 +192,12 @@ def _tasks(job: _Job) -> Iterator[Task]:
 
 
 def _kept(job: _Job, number: int, modality: str) -> Record | None:
-    """Return the record of a file that no longer exists; None without a record of the same path.
+    """Return the record of a deleted file of the same path; None without a record, or if the plan does not keep it.
 
     A failure that is to be tried again is not returned, except for a clip that lacks the modality.
     """
+    if not job.plan.keeps_deleted:
+        return None
     record = job.ledger.find(job.plan.rows[number].id, modality, job.plan.settings[modality])
     if record is None or not record.source or record.source != _source(job, number, modality):
         return None

@@ -38,6 +38,7 @@ class ExtractionPlan:
         shard: (i, n), for a job that processes the rows i, i + n, i + 2n ...; `merge` joins the files.
         retry_failed: whether clips with recorded failures are tried again.
         sequence: whether the feature file contains features over time beside the pooled features.
+        keeps_deleted: whether clips keep their features after their media were deleted.
         command: command that continues the job, for `status`.
     """
 
@@ -51,6 +52,7 @@ class ExtractionPlan:
     shard: tuple[int, int] = (0, 1)
     retry_failed: bool = False
     sequence: bool = False
+    keeps_deleted: bool = True
     command: str = ""
 
     def __post_init__(self) -> None:

@@ -5,6 +5,7 @@ objects. Files of formats other than safetensors can be cached as safetensors.
 """
 
 import logging
+import os
 import pickle
 import struct
 import zipfile
@@ -66,8 +67,9 @@ def read_tensors(path: Path, *, cache: Path | None = None) -> dict[str, Tensor]:
         path: a safetensors file, recognized by its suffix, or a PyTorch, NumPy or TensorFlow file, recognized by
             its content.
         cache: path of the converted copy of exactly this content; None for no copy. A copy is read if it has the
-            SHA-256 in the file `<cache>.sha256`; a missing, damaged or unchecked copy is written. A copy that cannot
-            be written causes only a warning. A safetensors file is not copied.
+            SHA-256 in the file `<cache>.sha256`; a missing, damaged or unchecked copy is written. In a folder without
+            write permission, an unchecked copy of an earlier version is read. A copy that cannot be written causes
+            only a warning. A safetensors file is not copied.
 
     Returns:
         Tensors on the CPU, by name; wrappers such as PANNs' `model` are removed.
@@ -99,7 +101,10 @@ def _checksum_of(cache: Path) -> Path:
 
 
 def _is_intact(cache: Path) -> bool:
+    """True if a copy has its checksum, or has none and cannot be replaced."""
     with suppress(OSError):
+        if not _checksum_of(cache).exists() and not os.access(cache.parent, os.W_OK):
+            return cache.is_file()
         return _checksum_of(cache).read_bytes() == sha256(cache).encode()
     return False
 

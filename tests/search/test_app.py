@@ -87,13 +87,13 @@ def test_the_page_offers_the_queries_that_the_encoder_compares(pairs, trained, m
     encoder = Encoder(SimpleNamespace(facts=SimpleNamespace(label="mine"))) if trained else Encoder()
     index = Stub(
         path=Path("clips.index"), encoder=encoder, modalities=("audio", "visual"), refresh=lambda: None,
-        counts=lambda: {"audio": 7}, columns=lambda: ["id"], joins_classes=lambda: True,
+        counts=lambda: {"audio": 7}, columns=lambda: ["id"],
     )  # fmt: skip
     content = json.loads(app.Service(index, ClientLimits()).facts(None).body)
     assert content == {
         "name": "clips.index", "items": 7, "modalities": ["audio", "visual"], "questions": questions,
         "vectors": {"audio": 7}, "columns": ["id"], "model": model, "most_bytes": 100_000_000,
-        "judgments": "clips.index.judgments.csv", "joins_classes": True,
+        "judgments": "clips.index.judgments.csv",
     }  # fmt: skip
 
 

@@ -4,7 +4,6 @@ from contextlib import closing
 
 import pytest
 
-from aadml.search import Index
 from aadml.search.browsing import browse
 from aadml.search.store import Entry, Item, connect, create, reading
 from tests.search.small_index import FACTS
@@ -56,11 +55,6 @@ def test_a_clip_of_several_classes_counts_for_each(tmp_path):
     assert (page.classes, list(page.counts["label"].items())) == (4, [("a", 3), ("b", 2), ("9", 1), ("c", 1)])
     part = browsed(tmp_path / "i", [1, 3, 4])
     assert (part.classes, list(part.counts["label"].items())) == (2, [("9", 1), ("a", 1)])
-    with Index(tmp_path / "i") as index:
-        assert index.joins_classes()
-    create_index(tmp_path / "j", 2, classes=True)
-    with Index(tmp_path / "j") as index:
-        assert not index.joins_classes()
 
 
 @pytest.mark.parametrize(("numbers", "examples"), [(None, [34, 13, 26]), ([7], [7])])

@@ -12,7 +12,7 @@ import aadml
 from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.search import Index
+from aadml.search import Index, build_index, encoders
 
 
 def test_an_update_embeds_what_is_new_or_changed_and_removes_what_is_gone(features, tmp_path, monkeypatch):
@@ -117,6 +117,21 @@ def test_arguments_that_differ_from_the_extractors_of_the_index_are_refused(tmp_
         for choices in ({}, same, {**same, "audio": "none"}):
             assert index.update(workers=1, **choices).changed == 0
         assert place.read_bytes() == before
+
+
+def test_an_update_builds_its_extractors_once(tmp_path, monkeypatch):
+    cv2.imwrite(str(tmp_path / "a.png"), np.zeros((64, 64, 3), dtype=np.uint8))
+    with Index.build(tmp_path, tmp_path / "i", workers=1, visual="hog-color") as index:
+        monkeypatch.setattr(encoders, "extractor_of", None)
+        assert index.update(workers=1, visual="hog-color").changed == 0
+
+
+@pytest.mark.parametrize(("options", "weights"), [({"visual": {"frames_per_second": 2.0}}, None), (None, "untrained")])
+def test_options_and_weights_of_an_update_need_the_extractors_of_the_index(options, weights):
+    known = {"visual": {"extractor": "inception-v3", "parameters": {}}}
+    extraction = build_index._Extraction({"audio": None, "visual": None}, options, weights)
+    with pytest.raises(InputError, match=r"i was built with inception-v3; pass its extractors \(--visual\) with their"):
+        build_index._selected(Path("i"), extraction, known)
 
 
 def test_an_index_of_a_model_accepts_the_arguments_of_a_model_in_updates(features, model, tmp_path):

@@ -1,5 +1,7 @@
 """Export of vectors as NumPy files and as Parquet."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -56,17 +58,23 @@ def test_vectors_are_not_exported_through_a_link(features, tmp_path, name, kind)
     assert {path.name for path in tmp_path.iterdir()} == {"i", f"out.audio.{name}"}
 
 
-@pytest.mark.parametrize("name", ["npy", "ids.txt", "parquet", "other.parquet"])
-def test_files_other_than_earlier_exports_are_not_replaced(features, tmp_path, name):
-    kind = "parquet" if "parquet" in name else "npy"
-    other, name = name == "other.parquet", name.removeprefix("other.")
-    mine = tmp_path / f"out.visual.{name}"
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        *[(name, b"mine") for name in ("npy", "ids.txt", "parquet")],
+        ("parquet", b"PAR1" + bytes(40) + b"\x14\0\0\0PAR1"),  # with a damaged footer
+        ("parquet", None),
+    ],
+    ids=["npy", "ids.txt", "parquet", "damaged.parquet", "other.parquet"],
+)
+def test_files_other_than_earlier_exports_are_not_replaced(features, tmp_path, name, content):
+    kind, mine = "parquet" if name == "parquet" else "npy", tmp_path / f"out.visual.{name}"
     if kind == "parquet":
         parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed (extra parquet)")
-    if other:
+    if content is None:
         parquet.write_table(pytest.importorskip("pyarrow").table({"mine": [1]}), mine)
     else:
-        mine.write_bytes(b"mine")
+        mine.write_bytes(content)
     before = mine.read_bytes()
     with Index.build(features, tmp_path / "i") as index:
         with pytest.raises(InputError, match=f"out.visual.{name} exists and is not an export"):
@@ -76,3 +84,21 @@ def test_files_other_than_earlier_exports_are_not_replaced(features, tmp_path, n
         index.export(tmp_path / "out", kind=kind)
         again = index.export(tmp_path / "out", kind=kind)
     assert mine in again
+
+
+def test_an_export_that_was_killed_between_its_files_is_repeated(features, tmp_path, monkeypatch):
+    rename, renamed = Path.replace, []
+
+    def killed(file, target):
+        if renamed:
+            raise KeyboardInterrupt
+        renamed.append(rename(file, target))
+
+    with Index.build(features, tmp_path / "i") as index:
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "replace", killed)
+            with pytest.raises(KeyboardInterrupt):
+                index.export(tmp_path / "out")
+        assert len([*tmp_path.glob("out.*")]) == 1
+        vectors, ids, *_ = index.export(tmp_path / "out")
+    assert len(np.load(vectors)) == len(ids.read_text().splitlines()) == 90

@@ -193,7 +193,34 @@ def test_an_update_without_the_file_of_the_last_calibration_uses_the_clips_of_th
             f"{other} does not exist, so the validation clips of the index are used; pass another file with --calibrate"
         )
         index.refresh()
-        assert (index._state.facts.calibration.data, len(index._state.calibrations)) == ("the index", 2)
+        assert (index._state.facts.calibration.data, len(index._state.calibrations)) == ("other.h5", 2)
+        count = len(notes)
+        index.update(on_note=notes.append)
+        assert len(notes) == count
+        with pytest.raises(InputError, match=r"precision: .*other.h5 does not exist; pass another file"):
+            index.update(precision=0.5)
+        write_features(other, content)
+        index.update()
+        index.refresh()
+        assert index._state.facts.calibration.content == before.content
+
+
+def test_an_index_with_few_clips_and_a_missing_file_is_not_calibrated_until_the_file_is_back(tmp_path):
+    content = synthetic(classes=4, train=5, valid=40, test=20, dimensions=(6, 5), difficulty=0.3)
+    source, other, notes = tmp_path / "clips.h5", tmp_path / "other.h5", []
+    write_features(source, content)
+    write_features(other, content)
+    with Index.build(source, tmp_path / "i", calibrate=other) as index:
+        other.unlink()
+        write_features(source, content.select(np.arange(45, 65)))
+        for count in (2, 2):
+            index.update(on_note=notes.append)
+            assert len(notes) == count
+        found = index.nearest({"audio": torch.ones(1, 6)}, "audio")
+        assert found.uncalibrated == "the index is not calibrated; run `aadml index` to calibrate it"
+        write_features(other, content)
+        index.update()
+        assert index.nearest({"audio": torch.ones(1, 6)}, "audio").calibration is not None
 
 
 def test_calibration_clips_of_other_features_leave_no_index_behind(easy, model, tmp_path):

@@ -100,6 +100,15 @@ def test_an_update_of_a_folder_decodes_the_new_file_alone(tmp_path, monkeypatch)
     fresh.close()
 
 
+def test_a_deleted_file_of_a_manifest_leaves_the_index(tmp_path):
+    write_tones(tmp_path / "media", ["a.wav", "b.wav", "c.wav"])
+    (tmp_path / "m.csv").write_text("id,audio\n" + "".join(f"{name},media/{name}.wav\n" for name in "abc"))
+    with Index.build(tmp_path / "m.csv", tmp_path / "i", workers=1, audio="log-mel") as index:
+        (tmp_path / "media" / "b.wav").unlink()
+        changes = index.update(workers=1)
+    assert (changes.items, changes.removed, [failure.id for failure in changes.failures]) == (2, 1, ["b"])
+
+
 @pytest.mark.parametrize(
     ("failures", "reason"),
     [((), ""), ((Failure("a", "a.wav", "audio", "corrupt", "cut short"),) * 2, " (a.wav: corrupt, cut short)")],

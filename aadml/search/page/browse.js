@@ -6,15 +6,17 @@ const PAGE = 24, COLORS = 8, SHOWN = 12;
 const quoted = (text, mark) => mark + text.replaceAll(mark, mark + mark) + mark;
 
 // SQLite reads a quoted name as a text if no column has this name, but refuses a qualified name. A label may join several
-// classes.
-const among = (column, texts, joins) => {
+// classes, so classes are compared once with each label, and LIMIT keeps SQLite from comparing them with each clip.
+const LABELS = "SELECT label, '|' || label || '|' AS l FROM item GROUP BY label LIMIT -1";
+const among = (column, texts) => {
   const name = `${["label", "split"].includes(column) ? "item" : "extra"}.${quoted(column, '"')}`;
-  if (column !== "label" || !joins) return `${name} IN (${texts.map((text) => quoted(text, "'")).join(", ")})`;
-  return `(${texts.map((text) => `instr('|' || ${name} || '|', ${quoted(`|${text}|`, "'")})`).join(" OR ")})`;
+  if (column !== "label") return `${name} IN (${texts.map((text) => quoted(text, "'")).join(", ")})`;
+  const classes = texts.map((text) => `instr(l, ${quoted(`|${text}|`, "'")})`).join(" OR ");
+  return `${name} IN (SELECT label FROM (${LABELS}) WHERE ${classes})`;
 };
 // The SQL condition that joins chosen values ({column: [value, ...]}) and a typed condition.
-export const condition = (values, typed, joins) => [
-  ...Object.entries(values).map(([column, texts]) => among(column, texts, joins)),
+export const condition = (values, typed) => [
+  ...Object.entries(values).map(([column, texts]) => among(column, texts)),
   ...(typed ? [`(${typed}\n)`] : []),
 ].join(" AND ");
 
@@ -93,10 +95,10 @@ export const pageOf = async (where, offset, limit = PAGE) =>
   ({ offset, ...await answer(`clips?${new URLSearchParams({ where, offset, limit })}`) });
 
 // The counts of a chosen column ignore its chosen values, so that further values can be chosen.
-export const countsOf = async (page, values, typed, joins) => {
+export const countsOf = async (page, values, typed) => {
   const others = await Promise.all(Object.keys(values).map(async (column) => {
     const rest = Object.fromEntries(Object.entries(values).filter(([name]) => name !== column));
-    return [column, (await pageOf(condition(rest, typed, joins), 0, 0)).counts[column] ?? { values: [] }];
+    return [column, (await pageOf(condition(rest, typed), 0, 0)).counts[column] ?? { values: [] }];
   }));
   return { ...page.counts, ...Object.fromEntries(others) };
 };

@@ -143,7 +143,7 @@ const open = async () => {
   at("hits").replaceChildren();
   say(asking ? "Searching ..." : "");
   try {
-    const where = condition(chosen(values), values.where, facts.joins_classes);
+    const where = condition(chosen(values), values.where);
     if (asking) {
       values = complete(values);
       question = values.clip || "";
@@ -156,7 +156,7 @@ const open = async () => {
       at("asked").scrollIntoView();
     }
     const page = asking ? await pageOf(where, 0, 0) : await pageOf(where, Number(values.offset) || 0);
-    const counts = await countsOf(page, chosen(values), values.where, facts.joins_classes);
+    const counts = await countsOf(page, chosen(values), values.where);
     if (own !== running) return;
     showCounts(counts, chosen(values), toggle, !asking);
     if (asking) return;

@@ -1,3 +1,4 @@
+import os
 import shutil
 from pathlib import Path
 
@@ -103,6 +104,16 @@ def test_a_converted_copy_of_another_checksum_is_converted_again(tmp_path, name,
         place.write_bytes(before[place][:-1] + bytes([before[place][-1] ^ 1]))
     assert_state(read_tensors(tmp_path / "state.pth", cache=tmp_path / "kept.safetensors"))
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_an_unchecked_copy_is_read_if_it_cannot_be_replaced(tmp_path, monkeypatch):
+    torch.save(STATE, tmp_path / "state.pth")
+    kept = tmp_path / "cache" / "kept.safetensors"
+    write_tensors(kept, {"marked": torch.ones(1)})
+    monkeypatch.setattr(os, "access", lambda path, mode: path != kept.parent)
+    assert read_tensors(tmp_path / "state.pth", cache=kept).keys() == {"marked"}
+    monkeypatch.undo()
+    assert_state(read_tensors(tmp_path / "state.pth", cache=kept))
 
 
 def test_checkpoints_are_tensors_too(tmp_path):

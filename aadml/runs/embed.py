@@ -99,10 +99,10 @@ def _embed_media(model: Model, path: str | Path, output: Path) -> tuple[int, str
     """
     splits, is_sound = read_for(model, path), model.facts.towers is None
     clips = {name: splits[name] for name in SPLITS if len(splits[name])}
-    clips = _named_apart(clips) if is_sound else clips
-    ids = (name for part in clips.values() for name in part.ids)
+    named = _named_apart(clips) if is_sound else clips
+    ids = (name for part in (*clips.values(), *named.values()) for name in part.ids)
     refuse_other_clips(output, ids, shown_address(path), "file of embeddings")
-    parts = {name: model.embed_clips(part) for name, part in clips.items()}
+    parts = {name: model.embed_clips(part) for name, part in named.items()}
     labels, names = [part.labels.numpy() for part in parts.values()], list(splits.train.class_names)
     if is_sound:
         counts = [len(part.class_names) for part in parts.values()]

@@ -46,15 +46,15 @@ def load_splits(config: Config, content: FeatureFile | None = None) -> Splits:
     if config.towers is not None:
         media, manifest = read_media(data, list(config.towers.networks))
         return with_media(_as_configured(_divided(config, media), common), manifest)
-    if not is_captioned(data):
-        return _as_configured(_divided(config, open_data(data) if content is None else content), common)
-    _refuse(common, _OF_CLASSES, f"{data} is captioned sound, which {_NO_CLASSES}")
-    if not takes_captions(config.options):
+    if takes_captions(config.options):
+        _refuse(common, _OF_CLASSES, f"captioned sound {_NO_CLASSES}")
+        return _captioned(read_captioned(data, config.options), common)
+    if is_captioned(data):
         raise InputError(
             f"{data} is captioned sound, but {config.method} trains on features; extract features "
             "with `aadml extract MANIFEST -o F.h5`, or train audio-text, 3cmlf or xie"
         )
-    return _captioned(read_captioned(data, config.options), common)
+    return _as_configured(_divided(config, open_data(data) if content is None else content), common)
 
 
 def configured_in_memory(splits: Splits, config: Config, *, drawn: bool = False) -> Splits:

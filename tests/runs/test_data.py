@@ -24,10 +24,24 @@ def test_captioned_sound_is_refused_by_what_learns_from_features(monkeypatch):
     monkeypatch.setattr(data, "is_captioned", lambda path: True)
     with pytest.raises(InputError, match="is captioned sound, but cca trains on features"):
         data.load_splits(assemble(method="cca", data="synthetic:ave"))
-    with pytest.raises(InputError, match=r"relevance is .*, but .* is captioned sound, which has no classes"):
-        data.load_splits(assemble(method="cca", data="synthetic:ave", settings={"relevance": "own"}))
     monkeypatch.setattr(data, "captioned_splits", lambda path, **options: (path, options))
     assert aadml.read("there.csv") == ("there.csv", {"cleaning": "mei", "captions": 5})
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        (b"filename,caption\na.wav,rain\n", "the columns filename, caption are not those of a caption table"),
+        ("file_name,caption\na.wav,rain\n".encode("utf-16"), "is UTF-16 text"),
+    ],
+)
+def test_a_method_of_captioned_sound_refuses_other_tables_with_the_reason(table, says, tmp_path):
+    (tmp_path / "train.csv").write_bytes(table)
+    (tmp_path / "a.wav").touch()
+    with pytest.raises(InputError, match=rf"train\.csv:? {says}"):
+        data.load_splits(assemble(method="audio-text", data=str(tmp_path)))
+    with pytest.raises(InputError, match="relevance is own, but captioned sound has no classes"):
+        data.load_splits(assemble(method="audio-text", data=str(tmp_path), settings={"relevance": "own"}))
 
 
 def content(**changes):

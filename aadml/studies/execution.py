@@ -13,7 +13,7 @@ from aadml.feature_extraction.ground.json_values import Json
 from aadml.feature_extraction.ground.strings import Note
 from aadml.feature_extraction.jobs.shard_names import read_shard
 from aadml.reports.tables import Table, as_json, markdown
-from aadml.runs.data import takes_captions
+from aadml.runs.data import takes_captions, with_folders_of
 from aadml.runs.environment import read_environment
 from aadml.runs.loading import read_config
 from aadml.runs.manifest import read_manifest
@@ -175,7 +175,7 @@ def check_complete(jobs: Sequence[Job]) -> None:
 def check_same_study(jobs: Sequence[Job]) -> None:
     """Check that finished runs have the configs of their jobs, and that runs with the same data keys had equal data.
 
-    The path of the data may differ, because shards may be trained on several machines.
+    The path of the data and the folders of other paths may differ, because shards may be trained on several machines.
 
     Raises:
         InputError: a run has a different config, or other data than another run, or is damaged.
@@ -183,7 +183,8 @@ def check_same_study(jobs: Sequence[Job]) -> None:
     first: dict[object, tuple[str, Path]] = {}
     for job in jobs:
         manifest, config = read_manifest(job.folder), job.config
-        continued_config(manifest, config.on(read_config(manifest).data))
+        advice = "repeat the options of the shards, or choose another folder"
+        continued_config(manifest, with_folders_of(read_config(manifest), config), advice)
         sha256 = read_environment(manifest).data.sha256
         of_method = repr(config.options) if takes_captions(config.options) else ""
         known, other = first.setdefault((config.common, repr(config.towers), of_method), (sha256, job.folder))

@@ -155,6 +155,30 @@ def test_paths_of_weights_become_absolute_and_other_names_stay(tmp_path, monkeyp
     assert (towers.audio, towers.visual) == (f"hf:{tmp_path / 'deep/clap'}@deep/clap", "hf:org/model")
 
 
+def test_paths_of_another_machine_are_those_of_other_folders():
+    options = {"audio_weights": "/a/w.pth", "text_weights": "/a/x.pth", "start": "/a/run", "audio": "hf:/a/h@1#mean"}
+    stored = assemble(
+        method="audio-text", settings=as_settings("method", options | {"text": "hf:a/model"}), data="f.h5"
+    )
+    options = {"audio_weights": "b/w.pth", "text_weights": "/b/y.pth", "start": "/b/c/run", "audio": "hf:h@1#mean"}
+    config = assemble(
+        method="audio-text", settings=as_settings("method", options | {"text": "hf:b/model"}), data="g.h5"
+    )
+    config = data.with_folders_of(stored, config)
+    assert config.data == "f.h5"
+    assert [getattr(config.options, key) for key in ("audio_weights", "start", "audio")] == [
+        "/a/w.pth",
+        "/a/run",
+        "hf:/a/h@1#mean",
+    ]
+    assert (config.options.text_weights, config.options.text) == ("/b/y.pth", "hf:b/model")
+    stored, config = (
+        assemble(settings=as_settings("towers", {"audio": audio, "visual": "hf:org/model"}))
+        for audio in ("hf:/a/clap", "hf:/b/clap")
+    )
+    assert data.with_folders_of(stored, config) == stored
+
+
 def as_settings(section, options):
     return {f"{section}.{key}": value for key, value in options.items()}
 

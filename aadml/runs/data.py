@@ -1,8 +1,10 @@
 """Data of a config: a feature file of any layout, captioned sound, or media."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -46,15 +48,15 @@ def load_splits(config: Config, content: FeatureFile | None = None) -> Splits:
     if config.towers is not None:
         media, manifest = read_media(data, list(config.towers.networks))
         return with_media(_as_configured(_divided(config, media), common), manifest)
-    if not is_captioned(data):
-        return _as_configured(_divided(config, open_data(data) if content is None else content), common)
-    _refuse(common, _OF_CLASSES, f"{data} is captioned sound, which {_NO_CLASSES}")
-    if not takes_captions(config.options):
+    if takes_captions(config.options):
+        _refuse(common, _OF_CLASSES, f"captioned sound {_NO_CLASSES}")
+        return _captioned(read_captioned(data, config.options), common)
+    if is_captioned(data):
         raise InputError(
             f"{data} is captioned sound, but {config.method} trains on features; extract features "
             "with `aadml extract MANIFEST -o F.h5`, or train audio-text, 3cmlf or xie"
         )
-    return _captioned(read_captioned(data, config.options), common)
+    return _as_configured(_divided(config, open_data(data) if content is None else content), common)
 
 
 def configured_in_memory(splits: Splits, config: Config, *, drawn: bool = False) -> Splits:
@@ -388,6 +390,33 @@ def with_absolute_paths(config: Config) -> Config:
         options=OptionValues(**{key: _absolute(key, value) for key, value in vars(config.options).items()}),
         towers=towers and towers.renamed(with_absolute_folder),
     )
+
+
+def with_folders_of(stored: Config, config: Config) -> Config:
+    """Return `config` with the data of `stored`, and with the paths of `stored` that differ only in their folders.
+
+    The paths are those of `with_absolute_paths`. On two machines, the same files may be in different folders.
+    """
+    common, options = stored.common, vars(stored.options)
+    towers, networks = config.towers, stored.towers.networks if stored.towers else {}
+    sources = towers.networks if towers else {}
+    return replace(
+        config,
+        common=replace(config.common, data=common.data, relevance=_moved(config.common.relevance, common.relevance)),
+        options=OptionValues(**{key: _moved(value, options.get(key)) for key, value in vars(config.options).items()}),
+        towers=towers and replace(towers, **{m: _moved(source, networks.get(m)) for m, source in sources.items()}),
+    )
+
+
+def _moved(value: Any, other: object) -> Any:
+    """Return `other` if `other` is an absolute path that differs from the path `value` only in its folder."""
+    if not isinstance(value, str) or not isinstance(other, str) or not other.removeprefix(PREFIX).startswith("/"):
+        return value
+    return other if _without_folders(value) == _without_folders(other) else value
+
+
+def _without_folders(path: str) -> str:
+    return re.sub(rf"^({PREFIX})?.*/", r"\1", path)
 
 
 def is_path_of_weights(key: str) -> bool:

@@ -31,6 +31,7 @@ from aadml.feature_extraction.ground.atomic import atomic_path, refuse_input, re
 from aadml.feature_extraction.manifest import SPLITS
 from aadml.model.model import Model
 from aadml.retrieval.embeddings_file import FORMAT, MODEL, ONCE, is_embeddings_file
+from aadml.runs.data import takes_captions
 from aadml.runs.loading import load
 from aadml.runs.model_data import check_features, read_for
 
@@ -76,7 +77,7 @@ def embed_file(
     refuse_other_kind(output, "a file of embeddings", is_embeddings_file)
     refuse_input(output, features)
     model = model if isinstance(model, Model) else load(model)
-    if model.facts.towers is not None or is_captioned(features):
+    if model.facts.towers is not None or takes_captions(model.facts.method.arguments) or is_captioned(features):
         return _embed_media(model, features, Path(output))
     content = open_data(features)
     refuse_other_clips(output, content.ids, shown_address(features), "file of embeddings")
@@ -99,10 +100,10 @@ def _embed_media(model: Model, path: str | Path, output: Path) -> tuple[int, str
     """
     splits, is_sound = read_for(model, path), model.facts.towers is None
     clips = {name: splits[name] for name in SPLITS if len(splits[name])}
-    clips = _named_apart(clips) if is_sound else clips
-    ids = (name for part in clips.values() for name in part.ids)
+    named = _named_apart(clips) if is_sound else clips
+    ids = (name for part in (*clips.values(), *named.values()) for name in part.ids)
     refuse_other_clips(output, ids, shown_address(path), "file of embeddings")
-    parts = {name: model.embed_clips(part) for name, part in clips.items()}
+    parts = {name: model.embed_clips(part) for name, part in named.items()}
     labels, names = [part.labels.numpy() for part in parts.values()], list(splits.train.class_names)
     if is_sound:
         counts = [len(part.class_names) for part in parts.values()]

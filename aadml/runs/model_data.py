@@ -46,14 +46,15 @@ def read_for(
         content, manifest = read_media(path, model.modalities)
         return with_media(_divided(content, shown_address(path), model, on_note), manifest)
     options = model.facts.method.arguments
-    reads_sound = takes_captions(options)
-    if reads_sound != is_captioned(path):
-        kind = "contains features, not captioned sound" if reads_sound else "is captioned sound"
-        needed = "captioned sound" if reads_sound else f"features of {', '.join(model.modalities)} (`aadml extract`)"
-        raise InputError(f"{shown_address(path)} {kind}; pass data that the model reads: {needed}")
-    if reads_sound:
+    if takes_captions(options):
         return read_captioned(path, options)
-    content, place = open_data(path), shown_address(path)
+    place = shown_address(path)
+    if is_captioned(path):
+        raise InputError(
+            f"{place} is captioned sound; pass data that the model reads: features of {', '.join(model.modalities)} "
+            "(`aadml extract`)"
+        )
+    content = open_data(path)
     check_features(model, content, place, allow=allow_other_features, on_note=on_note)
     return _divided(content, place, model, on_note)
 

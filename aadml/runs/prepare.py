@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from aadml.comparison.clips import Clips, Splits
@@ -93,15 +93,16 @@ def _check_galleries(splits: Splits) -> None:
 
 
 def _check_relevant(splits: Splits, names: Sequence[str]) -> None:
-    """Raise InputError if a split of `names` has clips, but no clip has a relevant item in its split."""
-    for split in names:
-        clips = splits[split]
-        rows = np.arange(len(clips))
-        if len(clips) and not clips.relevant.between(clips, rows, rows).some.any():
-            raise InputError(
-                f"relevance: no clip of the split '{split}' has a relevant item, because a relevant result is "
-                f"{clips.relevant.words}; add judgments or labels of these clips, or choose another relevance"
-            )
+    """Raise InputError if a split of `names` has clips, but no query of a direction has a relevant item."""
+    for clips, split in ((splits[split], split) for split in names if len(splits[split])):
+        rows = {modality: clips.rows(modality).numpy() for modality in clips.modalities}
+        for query, gallery in permutations(clips.modalities, 2):
+            if not clips.relevant.between(clips, rows[query], rows[gallery]).some.any():
+                raise InputError(
+                    f"relevance: no clip of the split '{split}' has a relevant item in the direction "
+                    f"{query}-{gallery}, because a relevant result is {clips.relevant.words}; add judgments or labels "
+                    "of these clips, or choose another relevance"
+                )
 
 
 def _gallery(clips: Clips) -> int:

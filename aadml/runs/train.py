@@ -208,8 +208,15 @@ def train_into(
         return train_run(prepared, store, scoring, callbacks=callbacks, priors=priors, on_note=on_note)
 
 
-def continued_config(manifest: RunManifest, config: Config) -> Config:
+def continued_config(
+    manifest: RunManifest, config: Config, advice: str = "remove this run, or choose another folder"
+) -> Config:
     """Return `config` with the choices of the first process of a run; unchanged before the training begins.
+
+    Args:
+        manifest: the run.
+        config: config to compare with the config of the run.
+        advice: what to do if the configs differ, for the message.
 
     Raises:
         InputError: the config of the run differs from `config`.
@@ -223,10 +230,7 @@ def continued_config(manifest: RunManifest, config: Config) -> Config:
         before, now = stored.shown.values, absolute.shown.values
         key = next((key for key in {**before, **now} if before.get(key) != now.get(key)), "")
         changed = f"{key} is {before.get(key)} instead of {now.get(key)}" if key else "the text differs"
-        raise InputError(
-            f"{manifest.folder} contains a run of a different config ({changed}); remove this run, or choose another "
-            "folder"
-        )
+        raise InputError(f"{manifest.folder} contains a run of a different config ({changed}); {advice}")
     return config
 
 

@@ -13,7 +13,7 @@ from aadml.feature_extraction.ground.json_values import Json
 from aadml.feature_extraction.ground.strings import Note
 from aadml.feature_extraction.jobs.shard_names import read_shard
 from aadml.reports.tables import Table, as_json, markdown
-from aadml.runs.data import takes_captions
+from aadml.runs.data import takes_captions, with_folders_of
 from aadml.runs.environment import read_environment
 from aadml.runs.loading import read_config
 from aadml.runs.manifest import read_manifest
@@ -175,8 +175,8 @@ def check_complete(jobs: Sequence[Job]) -> None:
 def check_same_study(jobs: Sequence[Job]) -> None:
     """Check that finished runs have the configs of their jobs, and that runs with the same data keys had equal data.
 
-    The path of the data may differ, because shards may be trained on several machines. The data of different seeds may
-    differ if the seed draws clips or classes.
+    The path of the data and the folders of other paths may differ, because shards may be trained on several machines.
+    The data of different seeds may differ if the seed draws clips or classes.
 
     Raises:
         InputError: a run has a different config, or other data than another run, or is damaged.
@@ -184,7 +184,8 @@ def check_same_study(jobs: Sequence[Job]) -> None:
     first: dict[object, tuple[str, Path]] = {}
     for job in jobs:
         manifest, config = read_manifest(job.folder), job.config
-        continued_config(manifest, config.on(read_config(manifest).data))
+        advice = "repeat the options of the shards, or choose another folder"
+        continued_config(manifest, with_folders_of(read_config(manifest), config), advice)
         data, common = read_environment(manifest).data, config.common
         of_method = repr(config.options) if takes_captions(config.options) else ""
         is_drawn = any(note.endswith(f"seed {common.seed})") for note in data.notes)

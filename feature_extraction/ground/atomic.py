@@ -55,13 +55,16 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True, private: 
                 temporary.unlink()
 
 
-def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[[Path], bool]) -> None:
+def refuse_other_kind(
+    path: str | os.PathLike[str], kind: str, is_one: Callable[[Path], bool], advice: str = "choose another output"
+) -> None:
     """Raise InputError if an output would replace a file of another kind.
 
     Args:
         path: output path.
         kind: noun phrase for messages, such as "a feature file".
         is_one: function that returns whether an existing file is of that kind. An empty file may always be replaced.
+        advice: what to do about a file of another kind, for the message.
 
     Raises:
         InputError: `path` cannot be a regular file, cannot be read, or is a file of another kind.
@@ -74,7 +77,7 @@ def refuse_other_kind(path: str | os.PathLike[str], kind: str, is_one: Callable[
     except OSError as error:
         raise InputError(f"{final} cannot be written ({error.strerror or error}); choose another path") from error
     if other:
-        raise InputError(f"{final} exists and is not {kind}, so the file is not overwritten; choose another output")
+        raise InputError(f"{final} exists and is not {kind}, so the file is not overwritten; {advice}")
 
 
 def refuse_input(output: str | os.PathLike[str], source: str | os.PathLike[str]) -> None:

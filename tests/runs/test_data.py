@@ -24,10 +24,24 @@ def test_captioned_sound_is_refused_by_what_learns_from_features(monkeypatch):
     monkeypatch.setattr(data, "is_captioned", lambda path: True)
     with pytest.raises(InputError, match="is captioned sound, but cca trains on features"):
         data.load_splits(assemble(method="cca", data="synthetic:ave"))
-    with pytest.raises(InputError, match=r"relevance is .*, but .* is captioned sound, which has no classes"):
-        data.load_splits(assemble(method="cca", data="synthetic:ave", settings={"relevance": "own"}))
     monkeypatch.setattr(data, "captioned_splits", lambda path, **options: (path, options))
     assert aadml.read("there.csv") == ("there.csv", {"cleaning": "mei", "captions": 5})
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        (b"filename,caption\na.wav,rain\n", "the columns filename, caption are not those of a caption table"),
+        ("file_name,caption\na.wav,rain\n".encode("utf-16"), "is UTF-16 text"),
+    ],
+)
+def test_a_method_of_captioned_sound_refuses_other_tables_with_the_reason(table, says, tmp_path):
+    (tmp_path / "train.csv").write_bytes(table)
+    (tmp_path / "a.wav").touch()
+    with pytest.raises(InputError, match=rf"train\.csv:? {says}"):
+        data.load_splits(assemble(method="audio-text", data=str(tmp_path)))
+    with pytest.raises(InputError, match="relevance is own, but captioned sound has no classes"):
+        data.load_splits(assemble(method="audio-text", data=str(tmp_path), settings={"relevance": "own"}))
 
 
 def content(**changes):
@@ -139,6 +153,30 @@ def test_paths_of_weights_become_absolute_and_other_names_stay(tmp_path, monkeyp
     config = assemble(settings=as_settings("towers", {"audio": "hf:deep/clap@deep/clap", "visual": "hf:org/model"}))
     towers = data.with_absolute_paths(config).towers
     assert (towers.audio, towers.visual) == (f"hf:{tmp_path / 'deep/clap'}@deep/clap", "hf:org/model")
+
+
+def test_paths_of_another_machine_are_those_of_other_folders():
+    options = {"audio_weights": "/a/w.pth", "text_weights": "/a/x.pth", "start": "/a/run", "audio": "hf:/a/h@1#mean"}
+    stored = assemble(
+        method="audio-text", settings=as_settings("method", options | {"text": "hf:a/model"}), data="f.h5"
+    )
+    options = {"audio_weights": "b/w.pth", "text_weights": "/b/y.pth", "start": "/b/c/run", "audio": "hf:h@1#mean"}
+    config = assemble(
+        method="audio-text", settings=as_settings("method", options | {"text": "hf:b/model"}), data="g.h5"
+    )
+    config = data.with_folders_of(stored, config)
+    assert config.data == "f.h5"
+    assert [getattr(config.options, key) for key in ("audio_weights", "start", "audio")] == [
+        "/a/w.pth",
+        "/a/run",
+        "hf:/a/h@1#mean",
+    ]
+    assert (config.options.text_weights, config.options.text) == ("/b/y.pth", "hf:b/model")
+    stored, config = (
+        assemble(settings=as_settings("towers", {"audio": audio, "visual": "hf:org/model"}))
+        for audio in ("hf:/a/clap", "hf:/b/clap")
+    )
+    assert data.with_folders_of(stored, config) == stored
 
 
 def as_settings(section, options):

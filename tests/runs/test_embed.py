@@ -99,6 +99,10 @@ def test_clips_of_one_name_in_two_splits_are_named_by_split_and_captions_are_no_
         assert [name.decode() for name in file["id"]] == [f"{name}#{number}" for name in names for number in (1, 2)]
     assert aadml.evaluate(embeddings=tmp_path / "e.h5").split == "test"
     embed._embed_media(model, "sound.csv", tmp_path / "e.h5")  # the same clips may replace the file
+    with monkeypatch.context() as earlier_version:
+        earlier_version.setattr(embed, "_named_apart", dict)
+        embed._embed_media(model, "sound.csv", tmp_path / "unnamed.h5")
+    embed._embed_media(model, "sound.csv", tmp_path / "unnamed.h5")
 
 
 def test_rows_that_lack_a_modality_are_written_as_zeros_and_marked(made, tmp_path, monkeypatch):

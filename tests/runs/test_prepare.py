@@ -244,6 +244,14 @@ def test_judgments_must_concern_validation_and_test_clips(letters, split, tmp_pa
         aadml.fit(data, loss="triplet", **options)
 
 
+def test_judgments_must_concern_clips_with_both_modalities_of_a_direction(tmp_path):
+    data, options = judged(tmp_path / "judged.csv", "b", "c")
+    present = {"visual": torch.arange(20) >= 12}  # only clips without pictures are judged
+    data = data.having("test", replace(data.test, present=present))
+    with pytest.raises(InputError, match="the split 'test' has a relevant item in the direction audio-visual"):
+        aadml.fit(data, loss="triplet", on_plan=lambda *_: pytest.fail("training began"), **options)
+
+
 def test_a_method_without_epochs_needs_no_judgments_of_validation_clips(tmp_path):
     data, options = judged(tmp_path / "judged.csv", "c")
     assert aadml.fit(data, method="random", relevance=options["relevance"]).evaluation["map_mean"] > 0

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -59,6 +60,22 @@ def test_a_merge_refuses_runs_of_another_config(features, tmp_path):
         data=tmp_path / "moved.h5", seeds=2, settings=[*SMALL, "method.ridge=0.5"], merge=True, **common
     )
     assert len(merged.outcomes) == 2
+
+
+def test_shards_may_have_their_files_in_other_folders(features, tmp_path, monkeypatch):
+    settings = ["relevance=judged.csv", "method.dimension=4"]
+    common = {"data": features, "methods": "cca", "seeds": 2, "settings": settings, "output": tmp_path / "out"}
+    ids = aadml.read(features).test.ids
+    for folder, options in (("a", {"shard": "0/2"}), ("b", {"shard": "1/2"}), ("c", {"merge": True})):
+        (tmp_path / folder).mkdir()
+        monkeypatch.chdir(tmp_path / folder)
+        Path("judged.csv").write_text(f"query,item,grade\n{ids[0]},{ids[1]},1\n")
+        result = aadml.compare(workers=0, **options, **common)
+    assert len(result.outcomes) == 2
+    Path("judged.csv").rename("others.csv")
+    common["settings"] = ["relevance=others.csv", "method.dimension=4"]
+    with pytest.raises(InputError, match=r"relevance is .*a/judged\.csv instead of .*c/others\.csv\); repeat the opt"):
+        aadml.compare(workers=0, merge=True, **common)
 
 
 def test_a_merge_refuses_runs_on_different_data(features, tmp_path):

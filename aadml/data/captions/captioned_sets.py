@@ -98,22 +98,23 @@ def is_captioned(path: str | os.PathLike[str]) -> bool:
             return "caption" in file.readline()
     if not place.is_dir():
         return False
-    return any(is_caption_table(table) for _, table in _tables(place)) or bool(dict(_packs(place)))
+    return any(is_caption_table(table) for _, table in split_tables(place)) or bool(dict(_packs(place)))
 
 
 def _parts(place: Path) -> dict[str, CaptionedPart]:
     if place.is_file() and place.suffix == ".csv":
         return _of_manifest(place)
     if not place.is_dir():
-        problem = "is not a folder or manifest" if place.exists() else "does not exist"
-        raise InputError(f"{place} {problem}; pass a folder or a manifest of captioned sound")
+        raise InputError(
+            f"{place} is not an existing folder or manifest; pass a folder or a manifest of captioned sound"
+        )
     packs = dict(_packs(place))
     if packs:
         return {name: _of_pack(pack) for name, pack in packs.items()}
-    return {name: _of_table(place, table, name) for name, table in _tables(place)}
+    return {name: _of_table(place, table, name) for name, table in split_tables(place)}
 
 
-def _tables(place: Path) -> Iterator[tuple[str, Path]]:
+def split_tables(place: Path) -> Iterator[tuple[str, Path]]:
     """Yield each split and its table, in the folder `place` or its subfolder `csv_files` or `dataset`.
 
     The table is the first one with the columns of a caption table, or else the first one with the name of the split.

@@ -4,7 +4,7 @@ from itertools import islice
 from pathlib import Path
 from shlex import quote
 
-from aadml.data.captions.captioned_sets import is_captioned
+from aadml.data.captions.captioned_sets import is_captioned, split_tables
 from aadml.feature_extraction.ground.media_suffixes import MEDIA_SUFFIXES, PICTURE_SUFFIXES
 
 _ENTRIES = 2000  # largest number of searched entries of a folder
@@ -33,8 +33,14 @@ def wrong_kind_hint(path: Path) -> str:
         folder, verb = (path, "contains") if path.is_dir() else (path.parent, "is")
         return (
             f"{verb} media, not features; `aadml manifest {quote(str(folder))}` lists media, and "
-            "`aadml extract MANIFEST.csv -o F.h5` extracts their features"
+            f"`aadml extract MANIFEST.csv -o F.h5` extracts their features{_caption_hint(path)}"
         )
+    return ""
+
+
+def _caption_hint(path: Path) -> str:
+    for _, table in split_tables(path) if path.is_dir() else ():
+        return f"; if {table.name} has captions, save the table as CSV in UTF-8 with the columns file_name,caption"
     return ""
 
 

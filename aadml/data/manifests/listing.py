@@ -3,7 +3,7 @@
 import csv
 import os
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -173,19 +173,29 @@ def _near(file: Path, folder: Path) -> str:
     return media if near.startswith("..") else near
 
 
-def media_files(folder: Path, suffixes: Collection[str] = MEDIA_SUFFIXES, *, follow_links: bool = False) -> list[Path]:
+def media_files(folder: Path, suffixes: Collection[str] = MEDIA_SUFFIXES) -> list[Path]:
     """Return the files with one of `suffixes` below a folder, sorted, without hidden files.
-
-    Args:
-        folder: the folder.
-        suffixes: suffixes in lower case, with the dot.
-        follow_links: whether files in linked folders are included. Each folder is read once, and before the links.
 
     Raises:
         OSError: a folder cannot be read.
     """
-    files = _walk(folder, follow_links=follow_links)
-    return sorted(file for file in files if file.suffix.lower() in suffixes and not _is_link(file))
+    return sorted(file for file in _walk(folder) if file.suffix.lower() in suffixes and not _is_link(file))
+
+
+def linked_media(folder: Path) -> list[Path]:
+    """Return the media files in folders that are linked below a folder, sorted by folder, without hidden files.
+
+    Links in linked folders are followed. A folder is read by its first link only. Folders that cannot be read are left
+    out, and so are links to `folder` and to its parents.
+    """
+    waiting, read, files = [folder], set(folder.resolve().parents), []
+    for place in waiting:
+        if (target := place.resolve()) not in read:
+            read.add(target)
+            entries = sorted(_walk(place, onerror=None))
+            waiting += (entry for entry in entries if _is_link(entry))
+            files += [] if place == folder else entries
+    return [file for file in files if file.suffix.lower() in MEDIA_SUFFIXES and not _is_link(file)]
 
 
 def left_aside(folder: Path, suffixes: Collection[str] = MEDIA_SUFFIXES) -> list[str]:
@@ -224,27 +234,20 @@ def utf8(name: str) -> str:
     return os.fsencode(name).decode("utf-8", errors="backslashreplace")
 
 
-def _walk(folder: Path, *, follow_links: bool = False) -> Iterator[Path]:
+def _raise(error: OSError) -> NoReturn:
+    raise error
+
+
+def _walk(folder: Path, onerror: Callable[[OSError], None] | None = _raise) -> Iterator[Path]:
     """Yield the entries below a folder that are not hidden: files, and links to folders."""
-    waiting, read = [folder], set(folder.resolve().parents)
-    while waiting:
-        for parent, folders, names in os.walk(waiting.pop(0), onerror=_raise):
-            if (place := Path(parent).resolve()) in read:
-                folders.clear()
-                continue
-            read.add(place)
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            links = [Path(parent, name) for name in folders if _is_link(Path(parent, name))]
-            yield from (*(Path(parent, name) for name in names if not name.startswith(".")), *links)
-            waiting += links if follow_links else []
+    for parent, folders, names in os.walk(folder, onerror=onerror):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        links = (name for name in folders if _is_link(Path(parent) / name))
+        yield from (Path(parent) / name for name in (*names, *links) if not name.startswith("."))
 
 
 def _is_link(path: Path) -> bool:
-    return path.is_symlink() and path.is_dir()
-
-
-def _raise(error: OSError) -> NoReturn:
-    raise error
+    return path.is_symlink() and os.path.isdir(path)  # noqa: PTH112 - the target may be unreadable
 
 
 def _files(groups: Iterable[Sequence[ListedClip]]) -> list[str]:

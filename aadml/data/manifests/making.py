@@ -1,8 +1,9 @@
 """Creation of manifests from tables, folders and published data sets."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from shlex import quote
@@ -11,7 +12,7 @@ from typing import Any
 from aadml.comparison.options import Seed
 from aadml.data.ave import ANNOTATIONS
 from aadml.data.manifests import MANIFESTS
-from aadml.data.manifests.listing import Listing, ListingFunction, write_manifest
+from aadml.data.manifests.listing import ListedClip, Listing, ListingFunction, write_manifest
 from aadml.data.manifests.published import PublishedTables
 from aadml.data.manifests.splitting import draws, with_splits
 from aadml.data.splitting.division import DEFAULT_RULE
@@ -58,7 +59,8 @@ def manifest(
     Returns:
         The path of the manifest. If videos of a data set have no file, their names are listed beside the manifest
         FILE.csv in FILE.missing.txt. After a comment line, the list has one name per line: the YouTube id, or for
-        VEGAS and Clotho the id of the clip. A list of an earlier call is replaced or removed.
+        VEGAS and Clotho the id of the clip. A list of an earlier call is replaced or removed; a
+        list of an earlier version has no comment line.
 
     Raises:
         InputError: an unknown or invalid source or option, missing media, or an output that cannot be written or
@@ -75,8 +77,8 @@ def manifest(
     values = completed(list_clips, OptionValues(**chosen), "manifest", name=name)
     listing = checked_call(list_clips)(source, **keywords(list_clips, values))
     require_result(listing, ListingFunction, "data set", list_clips)
-    missing = (clip.source or clip.id for clip in listing.missing())
-    absent = {} if name in _OWN else dict.fromkeys((*missing, *listing.absent))
+    absent = {} if name in _OWN else dict.fromkeys((*map(_name, listing.missing()), *listing.absent))
+    is_list = partial(_is_list, names=() if name in _OWN else {*map(_name, listing.entries), *listing.absent})
     if skip_missing or name in _OWN:
         listing = _without_missing(listing, source, skip=skip_missing)
     if "seed" not in schema(list_clips) and seed is not None and not draws(listing, split):
@@ -90,19 +92,26 @@ def manifest(
     names = target.with_name(f"{target.stem}.missing.txt")
     refuse_links(names)
     if absent:
-        refuse_other_kind(names, "a list of missing videos", _is_list)
+        refuse_other_kind(names, "a list of missing videos", is_list, "remove or rename this file")
     write_manifest(target, listing.entries)
     if absent:
         write_text(names, "".join((_LIST, *(f"{name}\n" for name in absent))))
         note(f"the {len(absent)} missing videos are listed in {names}")
-    elif names.is_file() and _is_list(names):
+    elif names.is_file() and is_list(names):
         names.unlink()
     return target
 
 
-def _is_list(path: Path) -> bool:
+def _name(clip: ListedClip) -> str:
+    return clip.source or clip.id
+
+
+def _is_list(path: Path, names: Collection[str]) -> bool:
+    """Return whether a file is a list of missing videos: with the comment line, or with only lines of `names`."""
+    lines = {f"{name}\n".encode(errors="replace") for name in names}
     with path.open("rb") as file:
-        return file.read(len(_LIST)) == _LIST.encode()
+        first = file.readline(10_000)
+        return first == _LIST.encode() or (first in lines and all(line in lines for line in file))
 
 
 def _named(places: tuple[str | os.PathLike[str], ...]) -> tuple[str, Path]:

@@ -2,11 +2,11 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from aadml.data.manifests.listing import media_files
+from aadml.data.manifests.listing import linked_media, media_files
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.media_suffixes import MEDIA_SUFFIXES
 from aadml.feature_extraction.ground.registry import suggestion
@@ -60,7 +60,9 @@ def media_index(media: Path | None, default: Path) -> "MediaIndex":
 
 
 class MediaIndex:
-    """Media files below a folder and its linked folders, by name; the folder is read at the first search.
+    """Media files below a folder, by name; the folder is read at the first search.
+
+    Linked folders are read when a search finds no file in the folder.
 
     Args:
         folder: the folder.
@@ -71,10 +73,11 @@ class MediaIndex:
 
     @cached_property
     def _files(self) -> Mapping[str, list[Path]]:
-        files: dict[str, list[Path]] = defaultdict(list)
-        for file in media_files(self.folder, follow_links=True) if self.folder.is_dir() else ():
-            files[file.stem].append(file)
-        return files
+        return _by_stem(media_files(self.folder) if self.folder.is_dir() else ())
+
+    @cached_property
+    def _linked(self) -> Mapping[str, list[Path]]:
+        return _by_stem(linked_media(self.folder))
 
     def find(self, *names: str, outside: Collection[str] = ()) -> Path:
         """Return the first existing file with one of the names; without such a file, a path for the first name.
@@ -87,23 +90,34 @@ class MediaIndex:
         Raises:
             InputError: several files match one name.
         """
+        first = names[0]
+        default = self.folder / (first if PurePosixPath(first).suffix.lower() in MEDIA_SUFFIXES else f"{first}.mp4")
+        return self._first(self._files, names, outside) or self._first(self._linked, names, outside) or default
+
+    def _first(self, by_stem: Mapping[str, list[Path]], names: Iterable[str], outside: Collection[str]) -> Path | None:
         for name in names:
-            files = [file for file in self._files.get(_stem(name), ()) if self._has(file, name, outside)]
-            if len(files) > 1:
+            files = [file for file in by_stem.get(_stem(name), ()) if self._has(file, name, outside)]
+            if others := [file for file in files[1:] if file.resolve() != files[0].resolve()]:
                 raise InputError(
-                    f"{self.folder}: {len(files)} files have the name '{name}' ({files[0]}, {files[1]}); "
+                    f"{self.folder}: {1 + len(others)} files have the name '{name}' ({files[0]}, {others[0]}); "
                     "rename the other files, or pass --media with a folder that contains only one file of the name"
                 )
             if files:
                 return files[0]
-        first = names[0]
-        return self.folder / (first if PurePosixPath(first).suffix.lower() in MEDIA_SUFFIXES else f"{first}.mp4")
+        return None
 
     def _has(self, file: Path, name: str, outside: Collection[str]) -> bool:
         path = file.relative_to(self.folder)
         if any(folder.rpartition("_")[2] in outside for folder in path.parts[:-1]):
             return False
         return any(f"/{form.as_posix()}".endswith(f"/{name}") for form in (path, path.with_suffix("")))
+
+
+def _by_stem(files: Iterable[Path]) -> Mapping[str, list[Path]]:
+    by_stem: dict[str, list[Path]] = defaultdict(list)
+    for file in files:
+        by_stem[file.stem].append(file)
+    return by_stem
 
 
 def _stem(name: str) -> str:

@@ -36,7 +36,8 @@ class PublishedTables:
         columns: names of the columns of tables without a header, or column of the header -> name. `listing` uses the
             names `video`, `start`, `end` (seconds), `label`, `split` and `caption`, and templates use any name.
         names: templates of file names of a clip, without ending (see `media_name`); the first existing file is used.
-            `{table}` is the last word of the table's name; files in folders of other tables are then left out.
+            `{table}` is the last word of the table's name; a folder of another table is then left out if that
+            table has the name of the file, or was not read.
         id: template of the id of a clip.
         comment: beginning of lines that are left out.
         separator: separator of several labels in a cell; empty if clips have one label.
@@ -85,8 +86,10 @@ class PublishedTables:
             )
         names, clips = self._label_names(folder), _clips(chosen)
         most = max((len(captions) for _, captions in clips), default=0)
+        words = self._words_of_files(rows)
         entries = [
-            self._clip(row, index, names, _numbered(captions, most), whole=whole_recordings) for row, captions in clips
+            self._clip(row, index, names, _numbered(captions, most), words, whole=whole_recordings)
+            for row, captions in clips
         ]
         notes = [f"{len(rows) - len(chosen)} clips of other classes were left out"] if len(chosen) < len(rows) else []
         return Listing(tuple(entries), tuple(notes), {table.name: file_digest(table) for table in tables})
@@ -130,14 +133,36 @@ class PublishedTables:
             {**row, "split": ALIASES.get(name, name), "table": word} for row, name in zip(rows, splits, strict=True)
         ]
 
-    def _clip(self, row: Cells, index: MediaIndex, names: Cells, captions: Cells, *, whole: bool) -> ListedClip:
+    def _words_of_files(self, rows: Sequence[Cells]) -> dict[str, set[str]]:
+        """Return the words of tables by file name: the tables with the file, and the tables that were not read.
+
+        The result is empty if the templates of names have no `{table}`.
+        """
+        if "{table}" not in "".join(self.names):
+            return {}
+        unread = {_word(form) for form in self.tables} - {row["table"] for row in rows}
+        words = {row["video"]: set(unread) for row in rows}
+        for row in rows:
+            words[row["video"]].add(row["table"])
+        return words
+
+    def _clip(
+        self,
+        row: Cells,
+        index: MediaIndex,
+        names: Cells,
+        captions: Cells,
+        words: Mapping[str, set[str]],
+        *,
+        whole: bool,
+    ) -> ListedClip:
         start, end = row.get("start", ""), row.get("end", "")
         if start and not end and self.seconds:
             end = f"{_number(start, row) + self.seconds:g}"
         times = {"start": start, "end": end} if whole else {"video_start": start, "video_end": end}
         labels = labels_of(row.get("label", ""), self.separator)
         files, clip = ["{video}"] if whole else self.names, media_name(self.id, row)
-        others = {_word(form) for form in self.tables} - {row["table"]} if "{table}" in "".join(files) else ()
+        others = words.get(row["video"], set()) - {row["table"]}
         return ListedClip(
             id=clip,
             media=index.find(*(media_name(name, row) for name in files), outside=others),

@@ -160,7 +160,7 @@ def test_a_manifest_with_caption_columns_is_read(tmp_path):
 
 
 def test_what_cannot_be_read_is_said_in_one_line(tmp_path, clotho):
-    cases = {tmp_path / "absent": "does not exist", tmp_path / "empty": "has no captions of the split train"}
+    cases = {tmp_path / "absent": "is not an existing folder", tmp_path / "empty": "has no captions of the split train"}
     (tmp_path / "empty").mkdir()
     for path, message in cases.items():
         with pytest.raises(InputError, match=message):
@@ -216,7 +216,7 @@ def test_two_tables_of_a_split_and_a_manifest_without_captions_are_refused(cloth
     with pytest.raises(InputError, match="clip 'b' has no caption; add a caption, or remove the clip"):
         captioned_splits(tmp_path / "m.csv")
     (tmp_path / "a.txt").touch()
-    with pytest.raises(InputError, match=r"a\.txt is not a folder or manifest; pass a folder or a manifest of captio"):
+    with pytest.raises(InputError, match=r"a\.txt is not an existing folder or manifest; pass a folder or a manif"):
         captioned_splits(tmp_path / "a.txt")
     write_table(tmp_path / "part" / "val.csv", ["file_name", "caption"], [["a.wav", "b"]])
     with pytest.raises(

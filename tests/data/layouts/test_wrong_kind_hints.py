@@ -20,3 +20,14 @@ def test_what_is_something_else_is_named_with_what_to_do(tmp_path):
         with pytest.raises(InputError) as refused:
             open_data(tmp_path / name)
         assert str(refused.value).startswith(f"{tmp_path / name} {message}")
+
+
+@pytest.mark.parametrize(
+    "text", [b"filename,caption\na.wav,rain\n", "file_name,caption\na.wav,rain\n".encode("utf-16")]
+)
+def test_a_table_beside_media_is_perhaps_a_table_of_captions(text, tmp_path):
+    (tmp_path / "a.wav").touch()
+    (tmp_path / "train.csv").write_bytes(text)
+    hint = r"; if train\.csv has captions, save the table as CSV in UTF-8 with the columns file_name,caption$"
+    with pytest.raises(InputError, match=hint):
+        open_data(tmp_path)

@@ -249,8 +249,13 @@ def test_a_list_replaces_only_a_list_and_is_removed_with_the_last_missing_video(
     with pytest.raises(InputError, match=r"all\.missing\.txt exists and is not a list of missing videos"):
         manifest("vggsound", folder, output=output)
     assert not output.exists()
+    missing.write_text("v1\nv2\nv1 is private\n")
+    with pytest.raises(InputError, match="so the file is not overwritten; remove or rename this file"):
+        manifest("vggsound", folder, output=output)
     missing.rename(tmp_path / "mine.txt")
+    missing.write_text("v0\nv1\nv2\n")  # a list of an earlier version
     manifest("vggsound", folder, output=output)
+    assert missing.read_text().splitlines()[1:] == ["v1", "v2"]
     put(folder, "v1.mp4")
     manifest("vggsound", folder, output=output)
     assert missing.read_text().splitlines()[1:] == ["v2"]
@@ -259,7 +264,7 @@ def test_a_list_replaces_only_a_list_and_is_removed_with_the_last_missing_video(
     assert not missing.exists()
     (tmp_path / "mine.txt").rename(missing)
     manifest("vggsound", folder, output=output)
-    assert missing.read_text() == "v1 is private\n"
+    assert missing.read_text().splitlines()[2:] == ["v1 is private"]
 
 
 def test_no_list_is_written_through_a_link(media):

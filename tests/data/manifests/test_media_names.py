@@ -1,5 +1,8 @@
 """Media files by the names that tables give them."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from aadml.data.manifests.media_names import MediaIndex
@@ -38,3 +41,34 @@ def test_files_in_linked_folders_are_found_once(tmp_path):
     index = MediaIndex(data)
     assert index.find("one") == data / "away" / "one.mp4"
     assert index.find("three") == data / "videos" / "three.mp4"
+
+
+def test_files_of_the_folder_come_before_files_of_linked_folders(tmp_path, monkeypatch):
+    store, data = tmp_path / "store", tmp_path / "data"
+    for file in (store / "one.mp4", store / "two.mp4", data / "one.mp4", tmp_path / "locked" / "one.mp4"):
+        file.parent.mkdir(exist_ok=True)
+        file.touch()
+    (data / "videos").mkdir()
+    (data / "videos" / "two.mp4").symlink_to(store / "two.mp4")
+    (data / "copies").symlink_to(data / "videos")
+    (data / "backup").symlink_to(store)
+    (data / "raw").symlink_to(tmp_path / "locked")
+    (store / "three.mp4").touch()
+    (store / "same.mp4").symlink_to(store / "three.mp4")
+    (store / "again").mkdir()
+    (store / "again" / "three.mp4").symlink_to(store / "three.mp4")
+
+    def scandir(path, read=os.scandir):
+        if Path(path).resolve() == tmp_path / "locked":
+            raise PermissionError(path)
+        return read(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    index = MediaIndex(data)
+    assert index.find("one") == data / "one.mp4"
+    assert index.find("two") == data / "videos" / "two.mp4"
+    assert index.find("three") == data / "backup" / "again" / "three.mp4"
+    (store / "again" / "four.mp4").touch()
+    (store / "four.mp4").touch()
+    with pytest.raises(InputError, match=r"2 files have the name 'four' \(.*backup/again/four\.mp4, .*backup/four"):
+        MediaIndex(data).find("four")

@@ -135,6 +135,16 @@ def test_a_clip_never_gets_the_file_of_another_table(tmp_path, test_folder):
     assert {row.media["audio"] for row in rows} == {str(folder / "all" / "Rain.wav")}
 
 
+def test_clips_of_unique_names_may_be_in_the_folder_of_any_table(tmp_path):
+    names = ("development", "validation", "evaluation")
+    tables = {f"clotho_captions_{name}__csv": f"file_name,caption_1\n{name}.wav,rain\n" for name in names}
+    folder = put(tmp_path / "data", *(f"clotho_audio_development/{name}.wav" for name in names), **tables)
+    assert len(read_manifest(manifest("clotho", folder, skip_missing=True, output=tmp_path / "m.csv")).rows) == 3
+    put(folder, "clotho_audio_evaluation/validation.wav")
+    with pytest.raises(InputError, match="there are no clips to list"):  # perhaps another table has the name
+        manifest("clotho", folder / "clotho_captions_validation.csv", skip_missing=True)
+
+
 def test_other_tables_are_refused_with_the_page(tmp_path):
     put(tmp_path / "none", "x.mp4")
     with pytest.raises(InputError, match=r"contains none of the tables vggsound\*\.csv; pass the tables of https:"):

@@ -1,6 +1,5 @@
 """Data of a config: a feature file of any layout, captioned sound, or media."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -395,7 +394,8 @@ def with_absolute_paths(config: Config) -> Config:
 def with_folders_of(stored: Config, config: Config) -> Config:
     """Return `config` with the data of `stored`, and with the paths of `stored` that differ only in their folders.
 
-    The paths are those of `with_absolute_paths`. On two machines, the same files may be in different folders.
+    The paths are those of `with_absolute_paths`, without runs with initial weights, whose folders name the run. On two
+    machines, the same files may be in different folders.
     """
     common, options = stored.common, vars(stored.options)
     towers, networks = config.towers, stored.towers.networks if stored.towers else {}
@@ -403,7 +403,12 @@ def with_folders_of(stored: Config, config: Config) -> Config:
     return replace(
         config,
         common=replace(config.common, data=common.data, relevance=_moved(config.common.relevance, common.relevance)),
-        options=OptionValues(**{key: _moved(value, options.get(key)) for key, value in vars(config.options).items()}),
+        options=OptionValues(
+            **{
+                key: value if key == "start" else _moved(value, options.get(key))
+                for key, value in vars(config.options).items()
+            }
+        ),
         towers=towers and replace(towers, **{m: _moved(source, networks.get(m)) for m, source in sources.items()}),
     )
 
@@ -412,11 +417,9 @@ def _moved(value: Any, other: object) -> Any:
     """Return `other` if `other` is an absolute path that differs from the path `value` only in its folder."""
     if not isinstance(value, str) or not isinstance(other, str) or not other.removeprefix(PREFIX).startswith("/"):
         return value
-    return other if _without_folders(value) == _without_folders(other) else value
-
-
-def _without_folders(path: str) -> str:
-    return re.sub(rf"^({PREFIX})?.*/", r"\1", path)
+    prefix, path = ("", value) if value == value.removeprefix(PREFIX) else (PREFIX, value.removeprefix(PREFIX))
+    name = path.rpartition("/")[2] if path.startswith("/") else path.removeprefix("./")
+    return other if other.startswith(f"{prefix}/") and other.endswith(f"/{name}") else value
 
 
 def is_path_of_weights(key: str) -> bool:

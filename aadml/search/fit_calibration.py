@@ -112,23 +112,23 @@ def calibrate_index(
         before = facts.calibration
         last = None if before.data == OF_INDEX else located(before.data, path.parent)
         missing = data is None and last is not None and not is_readable(last)
-        if missing and before.curves and precision in (None, before.precision):
-            return
-        if missing and precision is not None:
+        if missing and precision not in (None, before.precision):
             raise InputError(f"precision: {last} does not exist; pass another file with --calibrate")
+        if missing and before.curves and before.content is not None:
+            return
         data = data or (None if missing else last)
         precision = precision or before.precision or PRECISION
         record = CalibrationRecord(
             FORM, before.data if data is None else near(data, path.parent), precision, before.clips, before.curves,
             None if data is None else _checksum(str(data)),
         )  # fmt: skip
-        if record == before:
-            return
         if missing:
             note(
                 f"{last} does not exist, so the validation clips of the index are used; "
                 "pass another file with --calibrate"
             )
+        if record == before:
+            return
         BlockChecks(database, ITEMS).check_all()
         galleries = galleries_of(database, encoder.similarity)
         index = IndexContent(galleries, labels_of(database), encoder, clips_of_captions(database))

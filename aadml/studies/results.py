@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.training.session import Record
 from aadml.reports.tables import Cell as TableCell
 from aadml.retrieval import significance
@@ -129,15 +131,19 @@ def read_run(job: Job) -> RunScores:
     """Read the scores of a finished run.
 
     A run of an earlier version of aadml lacks the values per clip or cluster, or has values per caption of captioned
-    sound instead of values per clip. The missing values are computed and added to the run.
+    sound instead of values per clip. The missing values are computed and added to the run; values per caption stay if
+    the data or the weights are missing.
 
     Raises:
         InputError: the run is not finished or is damaged, or the data for missing values cannot be read.
     """
     record = scored(job)
     per_unit, clips = record.per_unit, min(direction.gallery for direction in record.directions.values())
-    if per_unit is None or (takes_captions(job.config.options) and len(per_unit.id) > clips):
+    if per_unit is None:
         per_unit = add_unit_values(job.folder, job.config)
+    elif takes_captions(job.config.options) and len(per_unit.id) > clips:
+        with suppress(InputError):  # without the data or the weights, the values per caption stay
+            per_unit = add_unit_values(job.folder, job.config)
     values = np.asarray(per_unit.map, dtype=np.float64)
     return RunScores(record, read_records(job.folder), tuple(per_unit.id), values)
 

@@ -160,7 +160,7 @@ def test_paths_of_another_machine_are_those_of_other_folders():
     stored = assemble(
         method="audio-text", settings=as_settings("method", options | {"text": "hf:a/model"}), data="f.h5"
     )
-    options = {"audio_weights": "b/w.pth", "text_weights": "/b/y.pth", "start": "/b/c/run", "audio": "hf:h@1#mean"}
+    options = {"audio_weights": "./w.pth", "text_weights": "/b/y.pth", "start": "/b/c/run", "audio": "hf:h@1#mean"}
     config = assemble(
         method="audio-text", settings=as_settings("method", options | {"text": "hf:b/model"}), data="g.h5"
     )
@@ -168,7 +168,7 @@ def test_paths_of_another_machine_are_those_of_other_folders():
     assert config.data == "f.h5"
     assert [getattr(config.options, key) for key in ("audio_weights", "start", "audio")] == [
         "/a/w.pth",
-        "/a/run",
+        "/b/c/run",
         "hf:/a/h@1#mean",
     ]
     assert (config.options.text_weights, config.options.text) == ("/b/y.pth", "hf:b/model")
@@ -177,6 +177,9 @@ def test_paths_of_another_machine_are_those_of_other_folders():
         for audio in ("hf:/a/clap", "hf:/b/clap")
     )
     assert data.with_folders_of(stored, config) == stored
+    for name in ("hf:org/clap", "hf:/b/clip"):  # a name of the hub, and another folder
+        other = assemble(settings=as_settings("towers", {"audio": name, "visual": "hf:org/model"}))
+        assert data.with_folders_of(stored, other) == other
 
 
 def as_settings(section, options):

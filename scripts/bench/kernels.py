@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--page", nargs=2, metavar=("PAGE", "NAME"))
     given = parser.parse_args()
     torch.set_num_threads(1)
-    torch.empty(7 << 20)  # once a large block was freed, the allocator keeps freed memory, as in a training of wide layers
+    torch.empty(7 << 20)  # when a large block is freed, the allocator keeps all later blocks, as in a training
     lines = [
         f"torch {torch.__version__}, one thread, {given.rounds} rounds, load {os.getloadavg()[0]:.0f}:",
         "",

@@ -225,7 +225,7 @@ def _is_of(value: object, kind: object) -> bool:
         if origin is tuple and not _has_length(value, kind):
             return False
         elements = [element for hint in get_args(kind)[:1] for element in _alternatives(hint)]
-        if isinstance(value, str | bytes) or not isinstance(value, Collection):
+        if isinstance(value, bytes) or not isinstance(value, Collection):
             return hasattr(value, "__iter__") and not isinstance(value, bytes)
         try:
             content = [*value] if _is_checked({get_origin(each) or each for each in elements}) else []

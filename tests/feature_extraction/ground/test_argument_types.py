@@ -32,6 +32,7 @@ def function(
     kind: Kind | None = None,
     pair: tuple[int, int] = (0, 1),
     sizes: tuple[int, ...] = (),
+    numbers: Sequence[int] = (),
 ):
     return path, count, share, mode, names, values, options, kind
 
@@ -82,6 +83,7 @@ def test_numpy_values_become_python_values(value, expected):
         ({"pair": (1, 2.5)}, "^public: pair has type tuple of float and int"),
         ({"pair": (1,)}, "^public: pair has type tuple"),
         ({"sizes": (1, "x")}, "^public: sizes has type tuple of int and str; pass whole numbers$"),
+        ({"numbers": "12"}, "^public: numbers has type str; pass whole numbers$"),
         ({"sizes": 3}, "^public: sizes has type int; pass whole numbers$"),
         ({"count": [1]}, "^public: count has type list; pass a whole number$"),
         ({"names": b"a"}, "^public: names has type bytes; pass names$"),

@@ -415,9 +415,10 @@ def with_folders_of(stored: Config, config: Config) -> Config:
 
 def _moved(value: Any, other: object) -> Any:
     """Return `other` if `other` is an absolute path that differs from the path `value` only in its folder."""
-    if not isinstance(value, str) or not isinstance(other, str) or not other.removeprefix(PREFIX).startswith("/"):
+    if not isinstance(value, str) or not isinstance(other, str):
         return value
-    prefix, path = ("", value) if value == value.removeprefix(PREFIX) else (PREFIX, value.removeprefix(PREFIX))
+    prefix = PREFIX if value.startswith(PREFIX) else ""
+    path = value.removeprefix(prefix)
     name = path.rpartition("/")[2] if path.startswith("/") else path.removeprefix("./")
     return other if other.startswith(f"{prefix}/") and other.endswith(f"/{name}") else value
 

@@ -48,7 +48,7 @@ def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> 
     """
     vectors = [tempered(side, temperature) for side in comparison.vectors("posterior-nca")]
     codes = comparison.codes_of_all_pairs()
-    if codes is None or torch.compiler.is_compiling():
+    if codes is None:
         left, right = (torch.softmax(side, 1) for side in vectors)
         return summed(comparison, Scores(left, right), _cost)
     anchor_group, group, groups = _numbered(*codes.groups)
@@ -59,13 +59,21 @@ def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> 
 
 
 def _numbered(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor, int]:
-    """Return codes (a,) and (c,) as numbers in 0..g-1, equal for equal codes only, and return g."""
+    """Return codes (a,) and (c,) as numbers in 0..g-1, equal for equal codes only, and return g.
+
+    In compiled code, no shape depends on data, so g is a + c there.
+    """
     both = torch.cat([left, right])
-    least, most = torch.stack(both.aminmax()).tolist() if len(both) else (0, -1)
-    if least < 0 or most >= len(both):
-        groups, both = torch.unique(both, return_inverse=True)
-        most = len(groups) - 1
-    return *both.split([len(left), len(right)]), most + 1
+    groups = None if torch.compiler.is_compiling() else _count_of(both)
+    if groups is None:
+        groups, both = len(both), torch.searchsorted(both.sort().values, both)
+    return *both.split([len(left), len(right)]), groups
+
+
+def _count_of(codes: Tensor) -> int | None:
+    """Return a number g of groups if all codes (n,) are in 0..g-1, with g at most n, else None."""
+    least, most = torch.stack(codes.aminmax()).tolist() if len(codes) else (0, -1)
+    return most + 1 if least >= 0 and most < len(codes) else None
 
 
 class _ByClass(torch.autograd.Function):

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, get_args
+from functools import partial
+from typing import Annotated, Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -172,7 +173,7 @@ class Objective(nn.Module):
         self.reduction, self.combine = reduced.reduction, reduced.combine
         self.divided = divided
         self.compiled = False
-        self._graphs: dict[Loss, Loss] = {}
+        self._graphs: dict[Loss, Callable[[Comparison], Any]] = {}
 
     def forward(self, batch: Embedded, generator: torch.Generator, encode: Encode | None = None) -> dict[str, Tensor]:
         """Return the objective of a batch. Each of several processes returns a summand of the objective.
@@ -271,13 +272,16 @@ class Objective(nn.Module):
 
     def _part(self, loss_of: Loss, comparison: Comparison) -> tuple[Tensor, Tensor]:
         """Return this process's parts of the loss and of the share of nonzero terms in a direction."""
+        compute: Callable[[Comparison], Any] = loss_of if self.divided else partial(_reduced, loss_of, self.reduction)
         if self.compiled and self.training:
-            loss_of = self._graphs[loss_of] = self._graphs.get(loss_of) or compiled(loss_of)
-        terms = terms_of(loss_of, _own_anchors(comparison) if self.divided else comparison)
+            compute = self._graphs[loss_of] = self._graphs.get(loss_of) or compiled(compute)
+        if not self.divided:
+            loss, share = compute(comparison)
+            return group.portion(loss), group.portion(share)
+        terms = terms_of(compute, _own_anchors(comparison))
         here = Counts.of(terms)
-        counts = here.over_processes() if self.divided else here
-        loss, share = reduce(terms, self.reduction, counts), here.active / counts.possible.clamp_min(1)
-        return (loss, share) if self.divided else (group.portion(loss), group.portion(share))
+        counts = here.over_processes()
+        return reduce(terms, self.reduction, counts), here.active / counts.possible.clamp_min(1)
 
 
 def terms_of(loss: Loss, comparison: Comparison) -> Terms:
@@ -326,17 +330,29 @@ def _needs_gradient(comparison: Comparison) -> bool:
     return torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
 
 
-def compiled(loss: Loss) -> Loss:
-    """Return the loss as a function that `torch.compile` compiles, as one graph, at the first call.
+def _reduced(loss: Loss, reduction: str, comparison: Comparison) -> tuple[Tensor, Tensor]:
+    """Return the reduced loss of a comparison and the share of nonzero terms."""
+    terms = terms_of(loss, comparison)
+    counts = Counts.of(terms)
+    return reduce(terms, reduction, counts), counts.active / counts.possible.clamp_min(1)
 
-    The call raises InputError if the loss cannot be compiled.
+
+def compiled(compute: Callable[[Comparison], Any]) -> Callable[[Comparison], Any]:
+    """Return a function of comparisons that `torch.compile` compiles, as one graph, at the first call.
+
+    The call raises InputError if the function cannot be compiled.
     """
-    graph: Loss = torch.compile(loss, fullgraph=True)
 
-    def call(comparison: Comparison) -> Terms:
+    def traced(comparison: Comparison) -> Any:
+        return compute(comparison)
+
+    traced.__code__ = traced.__code__.replace()  # graphs of one code object share a limit of compilations
+    graph = torch.compile(traced, fullgraph=True)
+
+    def call(comparison: Comparison) -> Any:
         try:
             return graph(comparison)
-        except torch._dynamo.exc.TorchDynamoException as error:
+        except (torch._dynamo.exc.TorchDynamoException, torch._dynamo.exc.FailOnRecompileLimitHit) as error:
             raise InputError(
                 f"training.compile: the loss cannot be compiled ({one_line(str(error))[:80]}); "
                 "set training.compile to false"

@@ -119,4 +119,7 @@ def vectors_of(
 
 
 def _numbers(database: sqlite3.Connection, query: str) -> NDArray[np.int64]:
-    return np.fromiter(chain.from_iterable(database.execute(query)), dtype=np.int64)
+    try:
+        return np.fromiter(chain.from_iterable(database.execute(query)), dtype=np.int64)
+    except (TypeError, ValueError, OverflowError) as error:  # a table with another schema
+        raise damage("the numbers of the items") from error

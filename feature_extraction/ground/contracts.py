@@ -7,7 +7,7 @@ is checked during the call.
 
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import lru_cache, partial
+from functools import partial
 from inspect import Parameter, isabstract, isclass, signature
 from typing import Annotated, Any, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
@@ -130,9 +130,13 @@ def _positional(contract: type) -> list[str]:
     return [parameter.name for parameter in parameters if parameter.kind in _POSITIONAL][1:]
 
 
-@lru_cache(maxsize=64)
+_RESULTS: dict[type, Any] = {}
+
+
 def _result(contract: type) -> Any:
-    return get_type_hints(contract.__call__, include_extras=True)["return"]
+    if contract not in _RESULTS:  # torch.compile cannot follow `functools.cache`
+        _RESULTS[contract] = get_type_hints(contract.__call__, include_extras=True)["return"]
+    return _RESULTS[contract]
 
 
 def _members(wanted: Any) -> list[str]:

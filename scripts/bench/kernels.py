@@ -4,14 +4,14 @@ Usage: kernels.py [--batches 400 1000 4000] [--dimensions 10 128 1024] [--rounds
                   [--pairs] [--no-compile] [--page docs/lab/speed.md NAME]
 
 Processor time of forward and backward from embeddings in one thread, with everything that a batch needs: minimum and
-median of rounds in which all sides alternate, each with several steps. "plain" is `plain_losses.py`, and "compiled"
-the same under `torch.compile`. "ours compiled" compiles our loss, with a comparison as input, and includes the eager
-construction and reduction. The last column is the time of its first call, which compiles it. "bound" is the matrix
-products of scores and gradients, or for posterior-nca the class sums without gradient. Ratios are the time of a peer
-divided by ours, by the minimum and by the median; a ratio below 1, where ours is slower, is bold. `--both` computes
-both directions, and `--pairs` computes NT-Xent of pairs in both directions, which plain torch writes as two
-cross-entropies of one score matrix. `--page` writes the table into a page, between the comments with that name. The
-values of all sides are compared.
+median of rounds in which all sides alternate, each with several steps. "plain" is `plain_losses.py`, and "compiled" the
+same under `torch.compile`. "ours compiled" compiles our loss and its reduction, with a comparison as input, and
+includes the eager construction of the comparison. The last column is the time of its first call, which compiles it.
+"bound" is the matrix products of scores and gradients, or for posterior-nca the class sums without gradient. Ratios are
+the time of a peer divided by ours, by the minimum and by the median; a ratio below 1, where ours is slower, is bold.
+`--both` computes both directions, and `--pairs` computes NT-Xent of pairs in both directions, which plain torch writes
+as two cross-entropies of one score matrix. `--page` writes the table into a page, between the comments with that name.
+The values of all sides are compared.
 """
 
 import argparse
@@ -22,14 +22,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import torch
 from page import put
 from plain_losses import CENTERS, OF_PROXIES, PLAIN, nt_xent_of_pairs
 from torch import Tensor, nn
 
-from aadml.comparison import Comparison
+from aadml.comparison import Comparison, Terms
 from aadml.comparison.opposites import share_results
 from aadml.losses import LOSSES
 from aadml.objective.objective import reduce
@@ -43,7 +42,8 @@ COLUMNS = (
     ("compiled", "ours compiled"),
 )
 Step = Callable[[], Tensor]
-Loss = Callable[[Comparison], Any]
+Loss = Callable[[Comparison], Terms]
+Cost = Callable[[Comparison], Tensor]
 
 
 def main() -> None:
@@ -94,11 +94,14 @@ def sides_of(name: str, batch: int, dimension: int, given: argparse.Namespace) -
         there = plain(x, r, labels, table)
         return (there + plain(r, x, labels, table)) / 2 if both else there
 
-    costs = {"ours": with_labels(loss, name, both=both), "plain": peer}
+    def ours(comparison: Comparison) -> Tensor:
+        return reduce(loss(comparison), "mean")
+
+    costs = {"ours": with_labels(ours, name, both=both), "plain": peer}
     if not given.no_compile:
         torch._dynamo.reset()
         costs["compiled"] = torch.compile(peer, dynamic=False)
-        costs["ours compiled"] = with_labels(torch.compile(loss, fullgraph=True), name, both=both, share=False)
+        costs["ours compiled"] = with_labels(torch.compile(ours, fullgraph=True), name, both=both, share=False)
 
     def step(cost: Callable[..., Tensor]) -> Tensor:
         value = cost(x, r, labels, table)
@@ -123,7 +126,7 @@ def built(name: str, dimension: int) -> tuple[Loss, Tensor | None]:
     return module, module.proxies
 
 
-def with_labels(loss: Loss, name: str, *, both: bool, share: bool = True) -> Callable[..., Tensor]:
+def with_labels(cost: Cost, name: str, *, both: bool, share: bool = True) -> Callable[..., Tensor]:
     """Return a loss as a function of (x, r, labels, table), the mean over directions."""
 
     def value(x: Tensor, r: Tensor, labels: Tensor, _: Tensor) -> Tensor:
@@ -133,15 +136,15 @@ def with_labels(loss: Loss, name: str, *, both: bool, share: bool = True) -> Cal
         comparisons = [Comparison.of_labels(*sides, labels, labels) for sides in [(x, r), (r, x)][: 1 + both]]
         if share:
             share_results(comparisons)
-        return torch.stack([of(loss, comparison, name) for comparison in comparisons]).mean()
+        return torch.stack([of(cost, comparison, name) for comparison in comparisons]).mean()
 
     return value
 
 
-def of(loss: Loss, comparison: Comparison, name: str) -> Tensor:
+def of(cost: Cost, comparison: Comparison, name: str) -> Tensor:
     if name == "cross-clr":
         comparison = replace(comparison, within=torch.arange(len(comparison.candidates)) % 2 == 0)
-    return reduce(loss(comparison), "mean")
+    return cost(comparison)
 
 
 def products(x: Tensor, r: Tensor) -> Tensor:

@@ -54,6 +54,17 @@ def test_vectors_that_are_none_are_called_damaged(index, content, where):
         read(index)
 
 
+@pytest.mark.parametrize("number", ["NULL", "'two'", "x'00'"])
+def test_vectors_without_a_number_are_damage(index, number):
+    with closing(sqlite3.connect(index)) as database:
+        database.execute("DROP TABLE vector_audio")
+        database.execute("CREATE TABLE vector_audio (number, content BLOB NOT NULL)")
+        database.execute(f"INSERT INTO vector_audio VALUES ({number}, zeroblob(12))")
+        database.commit()
+    with closing(connect(index)) as database, pytest.raises(InputError, match="damaged"), reading(database, index):
+        vectors_of(database, "audio")
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_values_that_are_not_finite_are_damage(index, value):
     moments = MomentVectors(np.array([0.0, 1.0]), np.array([[1, 2, 3], [4, 5, value]], dtype=np.float32))

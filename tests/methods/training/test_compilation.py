@@ -1,14 +1,19 @@
 """`training.compile`: equal results, steps that stay uncompiled, and methods and losses that cannot be compiled."""
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import pytest
 import torch
 
+from aadml.comparison import Comparison
 from aadml.configuration.from_arguments import assemble
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.losses import LOSSES
 from aadml.objective.composition import LossSection
+from aadml.objective.embedded import Embedded
+from aadml.objective.objective import Objective, compiled
 from aadml.runs.prepare import prepare
 
 SMALL = {"training.epochs": 2, "training.batch": 20, "training.learning_rate": 0.005}
@@ -40,6 +45,35 @@ def test_a_loss_with_a_learned_temperature_is_one_graph(features, name, monkeypa
     start = math.log(1 / LossSection.of(name).options.temperature)
     assert abs(compiled["matching.log_scale"] - start) > 1e-4
     assert all(torch.allclose(eager[key], compiled[key], atol=1e-4) for key in eager)
+
+
+@pytest.mark.filterwarnings("ignore")  # of torch, while it traces
+def test_a_study_may_compile_a_loss_with_more_values_of_an_option_than_graphs_of_one_function(monkeypatch):
+    torch._dynamo.reset()
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+    vectors, labels = torch.randn(2, 12, 4), torch.arange(12) % 3
+    comparison = Comparison.of_labels(*vectors, labels, labels)
+    for number in range(torch._dynamo.config.recompile_limit + 2):
+        loss = partial(LOSSES["contrastive"], margin=1 + number / 8)
+        assert torch.allclose(compiled(loss)(comparison).total, loss(comparison).total, rtol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")  # of torch, while it traces
+def test_a_compiled_loss_with_a_total_of_another_shape_is_refused(monkeypatch):
+    torch._dynamo.reset()
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+
+    def scalar(comparison):
+        terms = LOSSES["contrastive"](comparison)
+        return replace(terms, total=terms.total.sum())
+
+    labels = torch.arange(12) % 3
+    vectors = {name: torch.randn(12, 4, requires_grad=True) for name in ("audio", "visual")}
+    batch = Embedded(vectors, labels, torch.arange(12))
+    objective = Objective(scalar, lambda comparison, generator: comparison, None, directions=["audio-visual"])
+    objective.compiled = True
+    with pytest.raises(InputError, match=r"training\.compile: the loss cannot be compiled"):
+        objective(batch, torch.Generator())
 
 
 def test_the_steps_that_compute_gradients_twice_are_not_compiled(features, monkeypatch):

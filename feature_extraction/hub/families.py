@@ -25,23 +25,19 @@ def _output(name: str, method: str = "__call__") -> Pool:
 
     A network of two towers has a method for each tower, such as "get_text_features".
     """
+    return lambda network, items: getattr(getattr(network, method)(**_arguments(items)), name)
 
-    def pool(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
-        vectors: Tensor = getattr(getattr(network, method)(**_arguments(items)), name)
-        return vectors
 
-    return pool
+_hidden = _output("last_hidden_state")  # (b, t, d)
 
 
 def _first(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
-    """Return the last hidden state of the first token."""
-    vectors: Tensor = network(**_arguments(items)).last_hidden_state[:, 0]
-    return vectors
+    return _hidden(network, items)[:, 0]
 
 
 def _mean(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
     """Average the last hidden states over time or tokens, excluding the padding."""
-    hidden: Tensor = network(**_arguments(items)).last_hidden_state.float()
+    hidden = _hidden(network, items).float()
     if "mask" not in items:
         return hidden.mean(dim=1)
     mask = items["mask"][:, : hidden.shape[1], None].to(hidden.dtype)
@@ -51,8 +47,7 @@ def _mean(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
 def _mean_of_patches(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
     """Average the last hidden states of the patches, which follow the class and register tokens."""
     others = 1 + getattr(network.config, "num_register_tokens", 0)
-    vectors: Tensor = network(**_arguments(items)).last_hidden_state[:, others:].float().mean(dim=1)
-    return vectors
+    return _hidden(network, items)[:, others:].float().mean(dim=1)
 
 
 def _pe_clip(kind: str) -> Pool:
@@ -61,13 +56,9 @@ def _pe_clip(kind: str) -> Pool:
     Args:
         kind: input of the encoder, "audio" or "video".
     """
-
-    def pool(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
-        states = getattr(network, f"{kind}_encoder")(**_arguments(items)).pooler_output
-        vectors: Tensor = getattr(network, f"{kind}_head")(states)
-        return vectors
-
-    return pool
+    return lambda network, items: getattr(network, f"{kind}_head")(
+        getattr(network, f"{kind}_encoder")(**_arguments(items)).pooler_output
+    )
 
 
 def _pe_text(kind: str) -> Pool:
@@ -76,13 +67,9 @@ def _pe_text(kind: str) -> Pool:
     Args:
         kind: modality with which the head compares texts, "audio" or "video".
     """
-
-    def pool(network: Any, items: Mapping[str, "Tensor"]) -> "Tensor":
-        states = network.text_model(**_arguments(items), output_hidden_states=True).hidden_states
-        vectors: Tensor = getattr(network, f"text_{kind}_head")(states[-1][:, 0])
-        return vectors
-
-    return pool
+    return lambda network, items: getattr(network, f"text_{kind}_head")(
+        network.text_model(**_arguments(items), output_hidden_states=True).hidden_states[-1][:, 0]
+    )
 
 
 def _arguments(items: Mapping[str, "Tensor"]) -> dict[str, "Tensor"]:
@@ -103,7 +90,7 @@ def _whisper(processor: Any, samples: NDArray[np.float32]) -> Item:
 
 
 def _values(processor: Any, samples: NDArray[np.float32]) -> Item:
-    return {"input_values": np.asarray(_processed(processor, samples)["input_values"], dtype=np.float32)}
+    return {"input_values": _processed(processor, samples)["input_values"]}
 
 
 def _stacked_mel(processor: Any, samples: NDArray[np.float32]) -> Item:

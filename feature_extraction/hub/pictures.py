@@ -26,7 +26,6 @@ _VIDEOS = 2  # windows of frames
 _FRAMES = 300  # maximum frames of a clip at one frame per second: five minutes
 _FILES = ("preprocessor_config.json", "processor_config.json")
 _VIDEO_FILES = ("video_preprocessor_config.json", *_FILES)
-_VIDEO_TYPE = "video_processor_type"
 _FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
 
 
@@ -70,26 +69,23 @@ def hf_visual(
     return network.extractor("visual", 8, "pillow")
 
 
-def picture_preparation(
-    snapshot: Snapshot, tower: PictureTower, frames_per_second: float | None = None
-) -> Preparation:  # fmt: skip
+def picture_preparation(snapshot: Snapshot, tower: PictureTower, rate: float | None = None) -> Preparation:
     """Read the preparation of frames from the files of a model.
 
     Args:
         snapshot: files of the model.
         tower: tower of the model's family.
-        frames_per_second: frames per second to use; None for the default of the family.
+        rate: frames per second to use; None for the default of the family.
 
     Raises:
         InputError: the settings of pictures cannot be read, or contain no valid size.
     """
-    inputs, colors = _settings(snapshot, tower, frames_per_second or tower.rate)
+    inputs, colors = _settings(snapshot, tower, rate or tower.rate)
     # number of frames of a window; 0 for single frames
     count = tower.frames if isinstance(tower.frames, int) else int(configuration_of(snapshot, tower.frames))
     items = partial(_videos, count, tower) if count else _patches if tower.patches else _frames
     short = "the last frame held" if tower.filled else "at its own length"
-    sizes = {key: value for key, value in vars(inputs).items() if key not in ("height", "width") and value is not None}
-    settings = {key: list(v) if isinstance(v, tuple) else v for key, v in {**sizes, **vars(colors)}.items()}
+    settings = {key: value for key, value in vars(inputs).items() if value is not None} | vars(colors)
     return Preparation(
         inputs=inputs,
         items=lambda frames: items(frames, inputs, colors),
@@ -97,7 +93,7 @@ def picture_preparation(
         parameters={
             "preprocessing": "Pillow, then float32 by aadml",
             **({"window": count, "tail": TAIL, "short": short} if count else {}),
-            **settings,
+            **{key: list(value) if isinstance(value, tuple) else value for key, value in settings.items()},
         },
         batch=(_VIDEOS if tower.filled else 1) if count else _BATCH,
         begins=partial(_begins, count, inputs) if count else None,
@@ -130,7 +126,7 @@ def _settings(snapshot: Snapshot, tower: PictureTower, rate: float) -> tuple[Pic
     known = _processor(snapshot, tower)
     problem, advice = f"{snapshot.model}: the settings of its pictures cannot be read", "correct its preprocessor file"
     with damage_as(problem, advice, (AttributeError, TypeError, ValueError)):
-        size, resample = dict(known.size or {}), _FILTERS.get(int(known.resample), "bicubic")
+        size = dict(known.size or {})
         inputs = Pictures(
             frames_per_second=rate,
             limit=round(_FRAMES * tower.rate),
@@ -138,7 +134,7 @@ def _settings(snapshot: Snapshot, tower: PictureTower, rate: float) -> tuple[Pic
             resized=_pair(size) if known.do_resize else None,
             patches=(known.patch_size, known.max_num_patches) if tower.patches else None,
             crop=_pair(dict(known.crop_size or {})) if getattr(known, "do_center_crop", False) else None,
-            resample=resample,
+            resample=_FILTERS.get(int(known.resample), "bicubic"),
         )
         scale = float(known.rescale_factor) if known.do_rescale else 1.0
         normal = (known.image_mean, known.image_std) if known.do_normalize else ((0.0,) * 3, (1.0,) * 3)
@@ -162,7 +158,7 @@ def _processor(snapshot: Snapshot, tower: PictureTower) -> Any:
         return processor_of(snapshot, "AutoImageProcessor", _FILES, backend="pil")
     *files, nested = (snapshot.settings(name) for name in _VIDEO_FILES)
     for settings in (nested.get("video_processor"), *files):
-        if isinstance(settings, Mapping) and _VIDEO_TYPE in settings:
+        if isinstance(settings, Mapping) and "video_processor_type" in settings:
             return SimpleNamespace(**settings)
     return processor_of(snapshot, "AutoImageProcessor", _VIDEO_FILES, backend="pil")
 
@@ -175,9 +171,7 @@ def _frames(frames: NDArray[np.uint8], _: Pictures, colors: Colors) -> list[Item
     return [{"pixel_values": pixels} for pixels in np.ascontiguousarray(colors.of(frames).transpose(0, 3, 1, 2))]
 
 
-def _videos(
-    count: int, tower: PictureTower, frames: NDArray[np.uint8], _: Pictures, colors: Colors
-) -> list[Item]:  # fmt: skip
+def _videos(count: int, tower: PictureTower, frames: NDArray[np.uint8], _: Pictures, colors: Colors) -> list[Item]:
     """Cut frames (t, h, w, 3) into consecutive windows.
 
     If `tower.filled`, the last frame of a clip shorter than a window is repeated.

@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from aadml.feature_extraction.backbones import Description, Extractor, FrameRate
-from aadml.feature_extraction.frontends.inference import batched, chosen_device, loaded, seeded, uses_bfloat16
+from aadml.feature_extraction.frontends.inference import Runner, chosen_device, loaded, seeded, uses_bfloat16
 from aadml.feature_extraction.frontends.whitening import PcaWhitening, reduced, youtube8m_whitening
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import sha256
@@ -206,15 +206,13 @@ def _describer(
 ) -> Callable[[Sequence[NDArray[Any]]], list[Description]]:
     network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
 
-    def run(frames: Tensor) -> Tensor:
-        with torch.autocast(device.type, torch.bfloat16, enabled=half):
-            pooled: Tensor = network(network_input(frames, transform_input=transform_input))
-        return pooled
+    def pooled(network: InceptionV3, items: Mapping[str, Tensor]) -> Tensor:
+        return network.forward(network_input(items["frames"], transform_input=transform_input))
 
-    size = _BATCH_CPU if device.type == "cpu" else _BATCH
+    run = Runner(network, pooled, device, half, _BATCH_CPU if device.type == "cpu" else _BATCH)
 
     def describe(clips: Sequence[NDArray[Any]]) -> list[Description]:
-        rows = batched(run, [torch.from_numpy(np.ascontiguousarray(clip)).to(device) for clip in clips], size)
+        rows = run([{"frames": frame} for frame in clip] for clip in clips)
         return [reduce(part) for part in rows] if reduce else rows
 
     return describe

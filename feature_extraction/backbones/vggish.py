@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aadml.feature_extraction.backbones import Description, Extractor, every
-from aadml.feature_extraction.frontends.inference import batched, chosen_device, loaded, seeded
+from aadml.feature_extraction.frontends.inference import Runner, chosen_device, loaded, seeded
 from aadml.feature_extraction.frontends.log_mel import VGGISH, filled_log_mel
 from aadml.feature_extraction.frontends.quantization import quantize
 from aadml.feature_extraction.frontends.whitening import vggish_pca
@@ -165,11 +165,12 @@ def vggish(
         **checksums,
     }
     target = chosen_device(device, "vggish")
-    network = network.eval().to(target)
+    run = Runner(network.eval().to(target), lambda network, items: network(items["patches"]), target, False, _BATCH)
 
     def describe(spectrograms: Sequence[NDArray[Any]]) -> list[Description]:
-        patches = [vggish_patches(torch.from_numpy(bands).to(target)) for bands in spectrograms]
-        return [_finished(rows, variant, matrices) for rows in batched(network, patches, _BATCH)]
+        patches = (vggish_patches(torch.from_numpy(bands)).numpy() for bands in spectrograms)
+        rows = run([{"patches": patch} for patch in clip] for clip in patches)
+        return [_finished(part, variant, matrices) for part in rows]
 
     return Extractor(
         name="vggish",

@@ -13,7 +13,6 @@ from aadml.feature_extraction.foreign.tables import (
     class_names,
     copy_of,
     damage_in,
-    damage_in_tar,
     is_tar,
     open_tables,
     tar_files,
@@ -71,7 +70,7 @@ def has_media(path: Path) -> bool:
         MissingExtraError: pyarrow or datasets is not installed.
     """
     if is_tar(path):
-        with damage_in(path), damage_in_tar(path):
+        with damage_in(path):
             return any(f".{file.kind.lower()}" in MEDIA_SUFFIXES | PICTURE_SUFFIXES for file in tar_files(path))
     fields = (part.schema.field(name) for part in open_tables(path) for name in part.schema.names if name in _MEDIA)
     return any("binary" in str(field.type) for field in fields)
@@ -130,10 +129,9 @@ def _table_rows(path: Path, folder: _Folder) -> Iterator[_ListCells]:
 
 def _tar_rows(path: Path, folder: _Folder) -> Iterator[_ListCells]:
     clips: dict[str, _ListCells] = {}
-    with damage_in_tar(path):
-        for file in tar_files(path):
-            if cells := _tar_cells(file, folder):
-                clips.setdefault(file.clip, {}).update(cells)
+    for file in tar_files(path):
+        if cells := _tar_cells(file, folder):
+            clips.setdefault(file.clip, {}).update(cells)
     yield from ({**cells, "id": clip} for clip, cells in clips.items())
 
 

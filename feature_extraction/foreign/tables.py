@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.foreign.numpy_files import read_npy
-from aadml.feature_extraction.ground.archives import DAMAGED, damage_as
+from aadml.feature_extraction.ground.archives import damage_as
 from aadml.feature_extraction.ground.consent import require_address_consent
 from aadml.feature_extraction.ground.errors import InputError, cause
 from aadml.feature_extraction.ground.file_content import file_kind
@@ -291,7 +291,8 @@ def open_tables(path: Path) -> "list[TablePart]":
 
 def damage_in(path: Path) -> AbstractContextManager[None]:
     """Raise DamagedFileError for any error of a reader; pyarrow and datasets have no common class of errors."""
-    return damage_as(f"{path} cannot be read as a table", "pass a readable, intact copy", (Exception,))
+    kind = "WebDataset tar" if is_tar(path) else "table"
+    return damage_as(f"{path} cannot be read as a {kind}", "pass a readable, intact copy", (Exception,))
 
 
 @dataclass(frozen=True)
@@ -592,7 +593,7 @@ def tar_files(path: Path) -> Iterator[TarFile]:
     """Yield the files of a WebDataset tar, which may be compressed.
 
     Raises:
-        ValueError: the tar has too many members or bytes; see `damage_in_tar` for damage.
+        ValueError: the tar has too many members or bytes; a damaged tar raises other exceptions, see `damage_in`.
     """
     with (
         _decompressed(path) as file,
@@ -606,27 +607,19 @@ def tar_files(path: Path) -> Iterator[TarFile]:
                 yield TarFile(member.name.removesuffix(f".{field}"), column, kind, member.size, content)
 
 
-def damage_in_tar(path: Path) -> AbstractContextManager[None]:
-    """Raise DamagedFileError for errors of reading a tar."""
-    problem, advice = f"{path} cannot be read as a WebDataset tar", "pass a readable, intact tar"
-    return damage_as(problem, advice, (*DAMAGED, lzma.LZMAError))
-
-
 def _tar_columns(path: Path, wanted: Collection[str]) -> dict[str, list[Any]]:
     """Return the values of each column, in the order of the clips; None for each value of an unwanted column."""
     columns: defaultdict[str, dict[str, NDArray[Any] | str | None]] = defaultdict(dict)
     clips: dict[str, None] = {}
-    with damage_in_tar(path):
-        for file in tar_files(path):
-            if file.kind not in ("npy", "cls", "txt"):
-                continue
-            clips[file.clip] = columns[file.column][file.clip] = None
-            if file.column in wanted:
-                is_array = file.kind == "npy"
-                subject = f"{path}: {file.column}.npy of clip '{file.clip:.80}'"
-                columns[file.column][file.clip] = (
-                    read_npy(file.content, file.size, subject) if is_array else file.content.read().decode().strip()
-                )
+    for file in tar_files(path):
+        if file.kind not in ("npy", "cls", "txt"):
+            continue
+        clips[file.clip] = columns[file.column][file.clip] = None
+        if file.column in wanted and file.kind == "npy":
+            subject = f"{path}: {file.column}.npy of clip '{file.clip:.80}'"
+            columns[file.column][file.clip] = read_npy(file.content, file.size, subject)
+        elif file.column in wanted:
+            columns[file.column][file.clip] = file.content.read().decode().strip()
     for name, values in columns.items():
         if len(values) < len(clips):
             absent = next(clip for clip in clips if clip not in values)

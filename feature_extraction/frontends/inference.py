@@ -1,7 +1,9 @@
 """Inference in batches of one shape, networks with stored or random weights, and the choice of a device."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,31 +14,63 @@ from torch import Tensor, nn
 from aadml.feature_extraction.ground.errors import InputError
 
 Network = TypeVar("Network", bound=nn.Module)
+Item = Mapping[str, NDArray[Any]]
+"""Input for one window, frame or text: argument -> array without the batch dimension."""
 
 
-@torch.inference_mode()
-def batched(network: Callable[[Tensor], Tensor], clips: Sequence[Tensor], size: int) -> list[NDArray[np.float32]]:
-    """Apply a network to the items of several clips in batches of one fixed shape.
+@dataclass(frozen=True)
+class Runner:
+    """Network with its pooling and device.
 
-    Every batch has exactly `size` items; zeros pad the last batch. The shape determines the kernel, and kernels round
-    differently. A fixed shape therefore makes the values of an item independent of the other items.
-
-    Args:
-        network: function (size, ...) -> (size, d).
-        clips: one tensor (t_i, ...) per clip, on the device of the network.
-        size: number of items of a batch.
-
-    Returns:
-        One array (t_i, d) float32 per clip.
+    Attributes:
+        network: network in evaluation mode, on its device.
+        pool: function from network and items to one vector per item.
+        device: device of the network.
+        half: whether to multiply in bfloat16.
+        batch: number of items of a batch.
     """
-    items = [item for clip in clips for item in clip]
-    rows: list[Tensor] = []
-    for start in range(0, len(items), size):
-        batch = torch.stack(items[start : start + size])
-        if len(batch) < size:
-            batch = torch.cat([batch, batch.new_zeros(size - len(batch), *batch.shape[1:])])
-        rows.append(network(batch).float().cpu())
-    return np.split(torch.cat(rows)[: len(items)].numpy(), np.cumsum([len(clip) for clip in clips])[:-1])
+
+    network: Any
+    pool: Callable[[Any, Mapping[str, Tensor]], Tensor]
+    device: torch.device
+    half: bool
+    batch: int
+
+    def __call__(self, clips: Iterable[Sequence[Item]]) -> list[NDArray[np.float32]]:
+        """Compute the vectors of the items of clips: (t, d) for each clip of t items.
+
+        Items of equal shape form batches of one fixed size, across clips; copies of an item pad the last batch. The
+        batch shape determines the kernel, and kernels round differently. Items are released after their batch. At most
+        one clip and one batch per shape are in memory.
+
+        Args:
+            clips: items of each clip, computed lazily.
+        """
+        waiting: dict[object, list[tuple[int, Item]]] = {}
+        rows: dict[int, NDArray[np.float32]] = {}
+        ends = [0]
+        for clip in clips:
+            for number, item in enumerate(clip, start=ends[-1]):
+                queue = waiting.setdefault(tuple((name, values.shape) for name, values in item.items()), [])
+                queue.append((number, item))
+                if len(queue) == self.batch:
+                    rows |= self._rows(queue)
+                    queue.clear()
+            ends.append(ends[-1] + len(clip))
+        for queue in filter(None, waiting.values()):
+            rows |= self._rows(queue, fill=self.batch - len(queue))
+        return [np.stack([rows[number] for number in range(*span)]) for span in pairwise(ends)]
+
+    @torch.inference_mode()
+    def _rows(self, queue: Sequence[tuple[int, Item]], fill: int = 0) -> dict[int, NDArray[np.float32]]:
+        items = [item for _, item in [*queue, *list(queue[:1]) * fill]]
+        stacked = {name: torch.from_numpy(np.stack([item[name] for item in items])) for name in items[0]}
+        if self.device.type == "cuda":
+            stacked = {name: values.pin_memory() for name, values in stacked.items()}
+        batch = {name: values.to(self.device, non_blocking=True) for name, values in stacked.items()}
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.half):
+            vectors = self.pool(self.network, batch).float().cpu().numpy()
+        return {number: row for (number, _), row in zip(queue, vectors, strict=False)}
 
 
 def loaded(build: Callable[[], Network], state: Mapping[str, Tensor]) -> Network:

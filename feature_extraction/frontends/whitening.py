@@ -36,13 +36,13 @@ class Whitening:
         mean: (d,) mean of the fitted rows.
         components: (d, k) orthonormal directions, ordered by decreasing variance.
         variance: (k,) variance of the fitted rows along each direction.
-        epsilon: value added to the variance to avoid division by zero.
+        epsilon: value added to the variance to avoid division by zero; a number or an array (1,).
     """
 
     mean: NDArray[np.float64]
     components: NDArray[np.float64]
     variance: NDArray[np.float64]
-    epsilon: float = YOUTUBE8M_EPSILON
+    epsilon: float | NDArray[np.float64] = YOUTUBE8M_EPSILON
 
     def transform(self, features: Floats) -> NDArray[np.float32]:
         """Whiten rows: ((x - mean) components) / sqrt(variance + epsilon).
@@ -67,10 +67,7 @@ class Whitening:
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, Floats]) -> "Whitening":
         """Build a whitening from the result of `arrays`."""
-        mean, components, variance = (
-            np.asarray(arrays[name], dtype=np.float64) for name in ("mean", "components", "variance")
-        )
-        return cls(mean, components, variance, float(np.asarray(arrays["epsilon"]).ravel()[0]))
+        return cls(**{f.name: np.asarray(arrays[f.name], dtype=np.float64) for f in fields(cls)})
 
 
 def fit_whitening(blocks: Iterable[Floats], dimension: int, *, epsilon: float = YOUTUBE8M_EPSILON) -> Whitening:

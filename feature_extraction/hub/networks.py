@@ -1,8 +1,7 @@
 """Pretrained towers that are ready to run. The result of an item does not depend on the other items."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -10,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.backbones import Extractor
-from aadml.feature_extraction.frontends.inference import uses_bfloat16
+from aadml.feature_extraction.frontends.inference import Runner, uses_bfloat16
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.registry import lookup
@@ -77,61 +76,6 @@ def pooling_of(tower: Tower, pooling: str | None) -> tuple[str, Pool]:
     """
     name = pooling or next(iter(tower.poolings))
     return name, lookup(tower.poolings, name, "pooling of this network")
-
-
-@dataclass(frozen=True)
-class Runner:
-    """Network with its pooling and device.
-
-    Attributes:
-        network: network in evaluation mode, on its device.
-        pool: function from network and items to one vector per item.
-        device: device of the network.
-        half: whether to multiply in bfloat16.
-        batch: number of items of a batch.
-    """
-
-    network: Any
-    pool: Pool
-    device: torch.device
-    half: bool
-    batch: int
-
-    def __call__(self, clips: Iterable[Sequence[Item]]) -> list[NDArray[np.float32]]:
-        """Compute the vectors of the items of clips: (t, d) for each clip of t items.
-
-        Items of equal shape form batches of one fixed size, across clips; copies of an item pad the last batch. The
-        batch shape determines the kernel, and kernels round differently. Items are released after their batch. At most
-        one clip and one batch per shape are in memory.
-
-        Args:
-            clips: items of each clip, computed lazily.
-        """
-        waiting: dict[object, list[tuple[int, Item]]] = {}
-        rows: dict[int, NDArray[np.float32]] = {}
-        ends = [0]
-        for clip in clips:
-            for number, item in enumerate(clip, start=ends[-1]):
-                queue = waiting.setdefault(tuple((name, values.shape) for name, values in item.items()), [])
-                queue.append((number, item))
-                if len(queue) == self.batch:
-                    rows |= self._rows(queue)
-                    queue.clear()
-            ends.append(ends[-1] + len(clip))
-        for queue in filter(None, waiting.values()):
-            rows |= self._rows(queue, fill=self.batch - len(queue))
-        return [np.stack([rows[number] for number in range(*span)]) for span in pairwise(ends)]
-
-    @torch.inference_mode()
-    def _rows(self, queue: Sequence[tuple[int, Item]], fill: int = 0) -> dict[int, NDArray[np.float32]]:
-        items = [item for _, item in [*queue, *list(queue[:1]) * fill]]
-        stacked = {name: torch.from_numpy(np.stack([item[name] for item in items])) for name in items[0]}
-        if self.device.type == "cuda":
-            stacked = {name: values.pin_memory() for name, values in stacked.items()}
-        batch = {name: values.to(self.device, non_blocking=True) for name, values in stacked.items()}
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.half):
-            vectors = self.pool(self.network, batch).float().cpu().numpy()
-        return {number: row for (number, _), row in zip(queue, vectors, strict=False)}
 
 
 @dataclass(frozen=True)

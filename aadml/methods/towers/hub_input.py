@@ -23,9 +23,10 @@ from aadml.data.sources.texts import Captions
 from aadml.data.sources.vector_cache import open_vector_cache
 from aadml.data.sources.waveforms import PackedWaveforms
 from aadml.feature_extraction.backbones import mean_over_time
+from aadml.feature_extraction.frontends.inference import Runner
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.hub.blocks import train_only, trained_parts
-from aadml.feature_extraction.hub.networks import Preparation, Runner
+from aadml.feature_extraction.hub.networks import Preparation
 from aadml.feature_extraction.hub.saved_tower import SavedTower
 from aadml.feature_extraction.hub.snapshot import require_download_consent
 from aadml.feature_extraction.hub.towers import Kind, OpenedTower, blank_tower, open_tower, preparation_in

@@ -2,12 +2,13 @@
 
 import itertools
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from aadml.feature_extraction.frontends import inference
-from aadml.feature_extraction.frontends.inference import batched, bfloat16_units, chosen_device, seeded, uses_bfloat16
+from aadml.feature_extraction.frontends.inference import Runner, bfloat16_units, chosen_device, seeded, uses_bfloat16
 from aadml.feature_extraction.ground.errors import InputError
 
 
@@ -68,10 +69,15 @@ def test_seeded_weights_have_the_spread_of_their_inputs_and_the_identity_as_norm
     }  # fmt: skip
 
 
-def test_batches_of_one_shape_are_filled_with_zeros_and_give_each_clip_its_rows():
+def test_copies_of_an_item_fill_the_last_batch_and_rows_are_float32():
     seen = []
-    clips = [torch.full((count, 2), float(number)) for number, count in enumerate((3, 1, 0, 3), start=1)]
-    found = batched(lambda batch: seen.append(batch[:, 0].tolist()) or 2 * batch[:, :1].double(), clips, 4)
-    assert seen == [[1, 1, 1, 2], [4, 4, 4, 0]]
-    assert [rows.ravel().tolist() for rows in found] == [[2, 2, 2], [4], [], [8, 8, 8]]
+    clips = [np.full((count, 2), number) for number, count in enumerate((3, 1, 3), start=1)]
+
+    def pool(_, items):
+        seen.append(items["x"][:, 0].tolist())
+        return 2 * items["x"][:, :1].double()
+
+    found = Runner(None, pool, torch.device("cpu"), False, 4)([{"x": row} for row in clip] for clip in clips)
+    assert seen == [[1, 1, 1, 2], [3, 3, 3, 3]]
+    assert [rows.ravel().tolist() for rows in found] == [[2, 2, 2], [4], [6, 6, 6]]
     assert {rows.dtype.name for rows in found} == {"float32"}

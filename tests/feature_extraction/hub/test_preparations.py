@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import torch
 
+from aadml.feature_extraction.frontends.inference import Runner
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.hub import loading, pictures, sound
 from aadml.feature_extraction.hub.families import PictureTower, SoundTower, Tower
-from aadml.feature_extraction.hub.networks import Preparation, PretrainedEncoder, Runner, tower_of
+from aadml.feature_extraction.hub.networks import Preparation, PretrainedEncoder, tower_of
 from aadml.feature_extraction.media import Pictures, Sound, Text
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from aadml.feature_extraction.hub.networks import Runner
+from aadml.feature_extraction.frontends.inference import Runner
 
 BATCH = 4
 

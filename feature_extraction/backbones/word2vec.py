@@ -56,8 +56,13 @@ def read_vectors(path: str | Path, words: Collection[str] | None = None) -> dict
     try:
         with Path(path).open("rb") as file:
             header = file.readline(1 << 20)
-            _check_counts(header, os.fstat(file.fileno()).st_size, str(path))
-            reader = _binary(file, header, str(path)) if _is_binary(file, header) else _text(file, header, str(path))
+            counts, size = _counts(header), os.fstat(file.fileno()).st_size
+            if counts and 2 * max(counts) > size:
+                stated = f"{counts[0]:,} words of {counts[1]:,} dimensions"
+                raise DamagedFileError(f"{path} states {stated}, but has only {size:,} bytes; download the file again")
+            reader = _text(file, header, counts, str(path))
+            if counts and _is_binary(file, counts[1]):
+                reader = _binary(file, *counts, str(path))
             for word, values in reader:
                 if wanted is None or word in wanted:
                     _check_finite(values, word, str(path))
@@ -140,41 +145,28 @@ def _nearly_orthogonal(vectors: Vector, seed: int) -> Vector:
     )
 
 
-def _is_binary(file: BinaryIO, header: bytes) -> bool:
+def _is_binary(file: BinaryIO, dimension: int) -> bool:
     """Return whether a file is binary.
 
-    A file is text if `header` does not state the numbers of words and dimensions. Any other file is text if the
-    second line contains a word and one number for each stated dimension.
+    The file is text if the second line contains a word and one number for each stated dimension.
     """
-    if not _counts(header):
-        return False
     place = file.tell()
     _, *values = file.readline(1 << 16).split() or [b""]
     file.seek(place)
     try:
-        return [float(value) for value in values] == [] or len(values) != _counts(header)[1]
+        return [float(value) for value in values] == [] or len(values) != dimension
     except ValueError:
         return True
 
 
-def _counts(header: bytes) -> list[int]:
+def _counts(header: bytes) -> tuple[int, int] | None:
     """Return the number of words and the number of dimensions that `header` states.
 
-    The result is [] for a header with other content, such as a word with its vector.
+    The result is None for a header with other content, such as a word with its vector. Such a file is text.
     """
     parts = header.split()
     numbers = [int(part) for part in parts if part.isdigit() and len(part) <= _DIGITS]
-    return numbers if len(parts) == len(numbers) == 2 else []
-
-
-def _check_counts(header: bytes, size: int, path: str) -> None:
-    """Raise DamagedFileError if a file of `size` bytes cannot have as many words or dimensions as `header` states."""
-    if any(2 * number > size for number in _counts(header)):
-        count, dimension = _counts(header)
-        raise DamagedFileError(
-            f"{path} states {count:,} words of {dimension:,} dimensions, but has only {size:,} bytes; download the "
-            "file again"
-        )
+    return (numbers[0], numbers[1]) if len(parts) == len(numbers) == 2 else None
 
 
 def _check_finite(values: Vector, word: bytes, path: str) -> None:
@@ -183,23 +175,20 @@ def _check_finite(values: Vector, word: bytes, path: str) -> None:
         raise DamagedFileError(f"{path}: the vector of {name!a:.80} is not finite; download the file again")
 
 
-def _binary(file: BinaryIO, header: bytes, path: str) -> Iterator[tuple[bytes, Vector]]:
-    count, dimension = _counts(header)
+def _binary(file: BinaryIO, count: int, dimension: int, path: str) -> Iterator[tuple[bytes, Vector]]:
     for number in range(count):
         word = bytearray()
-        while (byte := file.read(1)) != b" ":
-            if not byte:
-                raise DamagedFileError(f"{path} is truncated in word {number + 1} of {count}; download the file again")
+        while (byte := file.read(1)) not in (b" ", b""):
             word += byte
         values = file.read(4 * dimension)
-        if len(values) < 4 * dimension:
+        if not byte or len(values) < 4 * dimension:
             raise DamagedFileError(f"{path} is truncated in word {number + 1} of {count}; download the file again")
         yield bytes(word.lstrip(b"\r\n")), np.frombuffer(values, "<f4")
 
 
-def _text(file: BinaryIO, header: bytes, path: str) -> Iterator[tuple[bytes, Vector]]:
-    count, dimension = _counts(header) or (0, len(header.split()) - 1)
-    lines = file if _counts(header) else chain([header], file)
+def _text(file: BinaryIO, header: bytes, counts: tuple[int, int] | None, path: str) -> Iterator[tuple[bytes, Vector]]:
+    count, dimension = counts or (0, len(header.split()) - 1)
+    lines = file if counts else chain([header], file)
     number = 0
     for number, line in enumerate(lines, start=1):
         word, *values = line.rstrip(b"\r\n ").split(b" ")

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 Values = NDArray[np.float64]
 Floats = NDArray[np.floating[Any]]
+Waveform = TypeVar("Waveform", Floats, "Tensor")
 Pieces = list[tuple[Floats, Floats]]  # frames (n, window), and the array for their bands (n, bands)
 Transform = Callable[[Floats], NDArray[np.complexfloating[Any, Any]]]
 
@@ -95,11 +96,7 @@ DESCRIPTOR = LogMelSettings(
 )  # fmt: skip
 
 
-@overload
-def log_mel(waveform: Floats, settings: LogMelSettings) -> Floats: ...
-@overload
-def log_mel(waveform: "Tensor", settings: LogMelSettings) -> "Tensor": ...
-def log_mel(waveform: "Floats | Tensor", settings: LogMelSettings) -> "Floats | Tensor":
+def log_mel(waveform: Waveform, settings: LogMelSettings) -> Waveform:
     """Compute log-mel spectrograms.
 
     Sound too short for one frame or for the reflection is padded with zeros at its end. The result has no gradient. The
@@ -123,7 +120,7 @@ def log_mel(waveform: "Floats | Tensor", settings: LogMelSettings) -> "Floats | 
             f"log-mel: the samples are {samples.dtype} of shape {samples.shape}; pass float32 or float64 samples of "
             "shape (b, s) or (s,)"
         )
-    frames = _frames(samples if samples.ndim == 2 else samples[None], settings)
+    frames: Floats = _frames(samples if samples.ndim == 2 else samples[None], settings)
     bands = np.empty((*frames.shape[:2], settings.bands), dtype=samples.dtype)
     height = _CHUNK // settings.fft
     pieces = [

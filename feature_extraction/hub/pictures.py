@@ -117,8 +117,7 @@ class Colors:
     def of(self, frames: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Normalize frames (t, h, w, 3) uint8 to float32 of the same shape."""
         mean, deviation = np.asarray([self.mean, self.deviation], dtype=np.float32)
-        colors: NDArray[np.float32] = (frames.astype(np.float32) * np.float32(self.scale) - mean) / deviation
-        return colors
+        return np.asarray((frames.astype(np.float32) * np.float32(self.scale) - mean) / deviation, dtype=np.float32)
 
 
 def _settings(snapshot: Snapshot, tower: PictureTower, rate: float) -> tuple[Pictures, Colors]:

@@ -14,7 +14,7 @@ Reference: Xie et al., Language-based audio retrieval task in DCASE 2022 challen
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -90,10 +90,7 @@ CRNN = LogMelSettings(
     sample_rate=44_100, window=1764, hop=882, fft=2048, bands=64, low=12.0, high=8000.0, power=2,
     scale="slaney", edges="hertz", area=True, padding="zeros", logarithm="natural", offset=float(np.spacing(1.0)),
 )  # fmt: skip
-DESCRIPTOR = LogMelSettings(
-    sample_rate=16_000, window=400, hop=160, fft=512, bands=64, low=50.0, high=8000.0, power=2,
-    scale="htk", edges="mel", area=False, padding="none", logarithm="natural", offset=1e-6,
-)  # fmt: skip
+DESCRIPTOR = replace(VGGISH, low=50.0, high=8000.0, power=2, offset=1e-6)
 
 
 def log_mel(waveform: Waveform, settings: LogMelSettings) -> Waveform:

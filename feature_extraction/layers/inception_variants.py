@@ -56,10 +56,7 @@ AS_WEIGHTS = VariantOptions()
 _GRAPH_OF_2015 = InceptionVariant(pool_padding="excluded", last_pool="max")
 
 INCEPTION_VARIANTS: dict[str, InceptionVariant] = {
-    "inception-v3": InceptionVariant(),
-    "inception-v3-tv": InceptionVariant(),
-    "inception-v3-tf": InceptionVariant(),
-    "inception-v3-tf-adv": InceptionVariant(),
+    **dict.fromkeys(("inception-v3", "inception-v3-tv", "inception-v3-tf", "inception-v3-tf-adv"), InceptionVariant()),
     "inception-v3-gluon": InceptionVariant(transform_input=False),
     "inception-v3-2015": _GRAPH_OF_2015,
 }

@@ -68,7 +68,18 @@ _VGGISH = "Hershey et al., CNN Architectures for Large-Scale Audio Classificatio
 _INCEPTION = "Szegedy et al., Rethinking the Inception Architecture for Computer Vision, CVPR 2016"
 _YOUTUBE8M = "Abu-El-Haija et al., YouTube-8M, arXiv:1609.08675, 2016"
 _PANNS = "Kong et al., PANNs: Large-Scale Pretrained Audio Neural Networks, TASLP 2020"
-_HUB = "https://huggingface.co/timm/inception_v3.{tag}/resolve/main/model.safetensors"
+
+
+def _timm(tag: str, origin: str) -> WeightFile:
+    url = f"https://huggingface.co/timm/inception_v3.{tag}/resolve/main/model.safetensors"
+    purpose = f"Inception-V3 of timm: {origin}"
+    return WeightFile(f"inception_v3.{tag}.safetensors", url, purpose, "Apache-2.0", _INCEPTION)
+
+
+def _panns(network: str, file: str, sha256: str | None = None) -> WeightFile:
+    url = f"https://zenodo.org/records/3987831/files/{quote(file)}?download=1"
+    return WeightFile(file, url, f"PANNs {network}, 32 kHz", "CC-BY-4.0", _PANNS, sha256=sha256)
+
 
 # Sources of checksums: the VGGish authors' smoke test and ports (MD5), PyTorch's file names (SHA-256), Zenodo 3987831.
 WEIGHTS: dict[str, WeightFile] = {
@@ -90,22 +101,10 @@ WEIGHTS: dict[str, WeightFile] = {
         "inception_v3_google-0cc3c7bd.pth", "https://download.pytorch.org/models/inception_v3_google-0cc3c7bd.pth",
         "Inception-V3 of torchvision, ImageNet", "BSD-3-Clause", _INCEPTION, sha256="0cc3c7bd",
     ),
-    "inception-v3-tv": WeightFile(
-        "inception_v3.tv_in1k.safetensors", _HUB.format(tag="tv_in1k"),
-        "Inception-V3 of timm: torchvision's", "Apache-2.0", _INCEPTION,
-    ),
-    "inception-v3-tf": WeightFile(
-        "inception_v3.tf_in1k.safetensors", _HUB.format(tag="tf_in1k"),
-        "Inception-V3 of timm: TensorFlow's of 2016", "Apache-2.0", _INCEPTION,
-    ),
-    "inception-v3-tf-adv": WeightFile(
-        "inception_v3.tf_adv_in1k.safetensors", _HUB.format(tag="tf_adv_in1k"),
-        "Inception-V3 of timm: TensorFlow's, adversarially trained", "Apache-2.0", _INCEPTION,
-    ),
-    "inception-v3-gluon": WeightFile(
-        "inception_v3.gluon_in1k.safetensors", _HUB.format(tag="gluon_in1k"),
-        "Inception-V3 of timm: GluonCV's", "Apache-2.0", _INCEPTION,
-    ),
+    "inception-v3-tv": _timm("tv_in1k", "torchvision's"),
+    "inception-v3-tf": _timm("tf_in1k", "TensorFlow's of 2016"),
+    "inception-v3-tf-adv": _timm("tf_adv_in1k", "TensorFlow's, adversarially trained"),
+    "inception-v3-gluon": _timm("gluon_in1k", "GluonCV's"),
     "inception-v3-2015": WeightFile(
         "pt_inception-2015-12-05-6726825d.pth",
         "https://github.com/mseitzer/pytorch-fid/releases/download/fid_weights/pt_inception-2015-12-05-6726825d.pth",
@@ -116,19 +115,11 @@ WEIGHTS: dict[str, WeightFile] = {
         "yt8m_pca.tgz", "https://data.yt8m.org/yt8m_pca.tgz",
         "YouTube-8M's PCA of Inception-V3 features, 2048 to 1024", "Apache-2.0", _YOUTUBE8M,
     ),
-    "panns-cnn14": WeightFile(
-        "Cnn14_mAP=0.431.pth", "https://zenodo.org/records/3987831/files/Cnn14_mAP%3D0.431.pth?download=1",
-        "PANNs Cnn14, 32 kHz", "CC-BY-4.0", _PANNS,
-        sha256="0dc499e40e9761ef5ea061ffc77697697f277f6a960894903df3ada000e34b31",
+    "panns-cnn14": _panns(
+        "Cnn14", "Cnn14_mAP=0.431.pth", "0dc499e40e9761ef5ea061ffc77697697f277f6a960894903df3ada000e34b31",
     ),
-    "panns-cnn10": WeightFile(
-        "Cnn10_mAP=0.380.pth", "https://zenodo.org/records/3987831/files/Cnn10_mAP%3D0.380.pth?download=1",
-        "PANNs Cnn10, 32 kHz", "CC-BY-4.0", _PANNS,
-    ),
-    "panns-resnet38": WeightFile(
-        "ResNet38_mAP=0.434.pth", "https://zenodo.org/records/3987831/files/ResNet38_mAP%3D0.434.pth?download=1",
-        "PANNs ResNet38, 32 kHz", "CC-BY-4.0", _PANNS,
-    ),
+    "panns-cnn10": _panns("Cnn10", "Cnn10_mAP=0.380.pth"),
+    "panns-resnet38": _panns("ResNet38", "ResNet38_mAP=0.434.pth"),
     "word2vec": WeightFile(
         "GoogleNews-vectors-negative300.bin", "https://code.google.com/archive/p/word2vec/",
         "Word2Vec, 3 million words, 300 dimensions", "Apache-2.0",

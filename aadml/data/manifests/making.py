@@ -18,7 +18,7 @@ from aadml.data.manifests.splitting import draws, with_splits
 from aadml.data.splitting.division import DEFAULT_RULE
 from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.ground.argument_types import checked_call
-from aadml.feature_extraction.ground.atomic import refuse_links, refuse_other_kind, write_text
+from aadml.feature_extraction.ground.atomic import refuse_input, refuse_links, refuse_other_kind, write_text
 from aadml.feature_extraction.ground.contracts import require_result
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import OptionValues, completed, keywords, schema
@@ -160,12 +160,9 @@ def _target(output: str | os.PathLike[str] | None, source: Path) -> Path:
             known = f"--output {target} to replace the manifest, or " if is_manifest else ""
             raise InputError(f"{target} exists; pass {known}--output with another path")
         return target
-    target = Path(output)
-    if target.is_file() and not _is_manifest(target):
-        raise InputError(f"{target} exists and is not a manifest; pass another output")
-    if target.exists() and source.exists() and target.samefile(source):
-        raise InputError(f"{target} is the input; pass another output")
-    return target
+    refuse_other_kind(output, "a manifest", _is_manifest)
+    refuse_input(output, source)
+    return Path(output)
 
 
 def _is_manifest(path: Path) -> bool:

@@ -4,8 +4,8 @@ The files are expected as common downloaders write them: one file per clip, alre
 `video_end` then contain the times of a clip in its video.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from itertools import chain
 from pathlib import Path
@@ -87,10 +87,11 @@ class PublishedTables:
         names, clips = self._label_names(folder), _clips(chosen)
         most = max((len(captions) for _, captions in clips), default=0)
         words = self._words_of_files(rows)
-        entries = [
-            self._clip(row, index, names, _numbered(captions, most), words, whole=whole_recordings)
-            for row, captions in clips
-        ]
+        entries = []
+        for row, captions in clips:
+            clip = self._clip(row, index, words.get(row["video"], set()), whole=whole_recordings)
+            labels = tuple(names.get(label, label) for label in clip.labels)
+            entries.append(replace(clip, labels=labels, columns={**clip.columns, **_numbered(captions, most)}))
         notes = [f"{len(rows) - len(chosen)} clips of other classes were left out"] if len(chosen) < len(rows) else []
         return Listing(tuple(entries), tuple(notes), {table.name: file_digest(table) for table in tables})
 
@@ -146,30 +147,20 @@ class PublishedTables:
             words[row["video"]].add(row["table"])
         return words
 
-    def _clip(
-        self,
-        row: Cells,
-        index: MediaIndex,
-        names: Cells,
-        captions: Cells,
-        words: Mapping[str, set[str]],
-        *,
-        whole: bool,
-    ) -> ListedClip:
+    def _clip(self, row: Cells, index: MediaIndex, words: Set[str], *, whole: bool) -> ListedClip:
+        """Return a clip without captions; `words` are those of its file (see `_words_of_files`)."""
         start, end = row.get("start", ""), row.get("end", "")
         if start and not end and self.seconds:
             end = f"{_number(start, row) + self.seconds:g}"
         times = {"start": start, "end": end} if whole else {"video_start": start, "video_end": end}
-        labels = labels_of(row.get("label", ""), self.separator)
         files, clip = ["{video}"] if whole else self.names, media_name(self.id, row)
-        others = words.get(row["video"], set()) - {row["table"]}
         return ListedClip(
             id=clip,
-            media=index.find(*(media_name(name, row) for name in files), outside=others),
-            labels=tuple(names.get(label, label) for label in labels),
+            media=index.find(*(media_name(name, row) for name in files), outside=words - {row["table"]}),
+            labels=labels_of(row.get("label", ""), self.separator),
             split=row["split"],
             source=row["video"] if start else clip,
-            columns={"video": row["video"], **(times if start else {}), **captions},
+            columns={"video": row["video"], **(times if start else {})},
         )
 
     def _label_names(self, folder: Path) -> Cells:

@@ -121,22 +121,20 @@ def assemble(
     for number, row in enumerate(plan.rows):
         absent = missing.get(number, {})
         listed = row.media.keys() - absent.keys()
-        records = {
-            name: ledger.find(row.id, name, key) if name in listed else None for name, key in plan.settings.items()
-        }
+        newest = ((name, ledger.find(row.id, name, key)) for name, key in plan.settings.items() if name in listed)
+        records = {name: record for name, record in newest if record is not None}
+        failed = {name: record for name, record in records.items() if record.reason}
         troubles = [*absent.values()]
-        for modality, record in records.items():
-            if record is not None and record.reason:
-                troubles.append(Failure(row.id, row.media[modality], modality, record.reason, record.detail))
+        troubles += [Failure(row.id, row.media[name], name, r.reason, r.detail) for name, r in failed.items()]
         failure = deciding(troubles, len(plan.extractors))
         if failure is not None:
             failures.append((number, failure))
             continue
         good.append(number)
         lacking += troubles
-        for modality, record in records.items():
-            tracks[modality].add(record)
-            warnings += [(row.id, remark) for remark in (record.warnings if record is not None else ())]
+        for modality, track in tracks.items():
+            track.add(records.get(modality))
+        warnings += [(row.id, warning) for record in records.values() for warning in record.warnings]
     assembled, extractors = None, tuple(plan.extractors)
     if good or plan.shard[1] > 1:
         rows = [plan.rows[number] for number in good]

@@ -69,9 +69,7 @@ def checked(content: FeatureFile, rows: Mapping[str, ModalityRows], place: str) 
     alone = sorted(set(content.sequences) - set(rows))
     if alone:
         raise InputError(f"{place}: /{alone[0]}_sequence is present without pooled features; add /{alone[0]}")
-    for name, modality in rows.items():
-        _check_sequence(modality, n, f"{place}: /{name}")
-    return {name: _watched(rows[name], content.present.get(name), f"{place}: /{name}") for name in rows}
+    return {name: _watched(rows[name], content.present.get(name), n, f"{place}: /{name}") for name in rows}
 
 
 def _require(place: str, values: FeatureRows | NDArray[Any], dtype: DTypeLike, *shape: int | str) -> None:
@@ -184,10 +182,12 @@ def agreeing(labels: NDArray[np.int64], marked: NDArray[Any]) -> NDArray[Any]:
     return np.where(labels == UNLABELLED, marked.sum(axis=1) == 0, marked[np.arange(len(labels)), labels])
 
 
-def _check_sequence(rows: ModalityRows, n: int, place: str) -> None:
+def _watched(rows: ModalityRows, present: NDArray[np.bool_] | None, n: int, place: str) -> ModalityRows:
+    """Check the shapes of a sequence of n clips, and return rows with a check of their values during reading."""
     values, offsets, times = rows.sequence, rows.offsets, rows.times
+    pooled = replace(rows.pooled, blocks=partial(_finite, rows.pooled, place, present))
     if values is None or offsets is None:
-        return
+        return ModalityRows(pooled)
     _require(f"{place}_sequence", values, np.float32, "total", "width")
     _require(f"{place}_offsets", offsets, np.int64, n + 1)
     if offsets[0] != 0 or offsets[-1] != values.shape[0] or (np.diff(offsets) < 0).any():
@@ -197,17 +197,9 @@ def _check_sequence(rows: ModalityRows, n: int, place: str) -> None:
         )
     if times is not None:
         _require(f"{place}_times", times, np.float64, int(offsets[-1]))
-
-
-def _watched(rows: ModalityRows, present: NDArray[np.bool_] | None, place: str) -> ModalityRows:
-    """Return rows with a check of their values during reading."""
-    sequence, times, offsets = rows.sequence, rows.times, rows.offsets
-    if sequence is not None:
-        sequence = replace(sequence, blocks=partial(_finite, sequence, f"{place}_sequence"))
-    if times is not None and offsets is not None:
         times = replace(times, blocks=partial(_ascending, times, offsets, f"{place}_times"))
-    pooled = replace(rows.pooled, blocks=partial(_finite, rows.pooled, place, present))
-    return ModalityRows(pooled, sequence, offsets, times)
+    values = replace(values, blocks=partial(_finite, values, f"{place}_sequence"))
+    return ModalityRows(pooled, values, offsets, times)
 
 
 def _finite(rows: FeatureRows, place: str, present: NDArray[np.bool_] | None = None) -> Iterator[NDArray[np.float32]]:

@@ -171,8 +171,7 @@ class NeighborPositives:
         if self.options.control == "random":
             self._order = torch.randperm(len(groups), generator=generator).to(groups.device)
             for k in (self.options.k, len(self.graph.modalities) * self.options.k):
-                lists = random_neighbors(len(groups), k=k, groups=groups, generator=generator)
-                self._random[k] = lists
+                self._random[k] = random_neighbors(len(groups), k=k, groups=groups, generator=generator)
 
     def among(self, index: Tensor, modality: Modality, columns: Tensor) -> Positives:
         """Return the additional positives of a batch; call `refresh` first.
@@ -182,10 +181,8 @@ class NeighborPositives:
             modality: modality of the anchors.
             columns: (c,) rows of the candidates in the training set.
         """
-        if self.options.positives == "all":
-            raw, mask = self._of_all(index, modality, columns)
-        else:
-            raw, mask = self._of_lists(index, modality, columns)
+        weighed = self._of_all if self.options.positives == "all" else self._of_lists
+        raw, mask = weighed(index, modality, columns)
         return Positives(mask, None if self.options.alike else self._shares(raw, index, columns))
 
     def _of_lists(self, index: Tensor, modality: Modality, columns: Tensor) -> tuple[Tensor, Tensor]:

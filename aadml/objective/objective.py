@@ -297,8 +297,8 @@ def terms_of(loss: Loss, comparison: Comparison) -> Terms:
         require_part(getattr(terms, name), per_anchor, name, "loss", loss)
     if terms.penalty is not None:
         require_part(terms.penalty, _of_shape(), "penalty", "loss", loss)
-    if _needs_gradient(comparison) and not terms.total.requires_grad:
-        # a batch without nonzero terms needs no gradient
+    if not torch.compiler.is_compiling() and _needs_gradient(comparison) and not terms.total.requires_grad:
+        # a batch without nonzero terms needs no gradient, which compiled code cannot read
         computed = Condition("a Tensor with gradient, computed from the comparison", lambda _: not terms.active.any())
         require_part(terms.total, computed, "total", "loss", loss)
     return terms
@@ -352,13 +352,20 @@ def compiled(compute: Callable[[Comparison], Any]) -> Callable[[Comparison], Any
     def call(comparison: Comparison) -> Any:
         try:
             return graph(comparison)
-        except (torch._dynamo.exc.TorchDynamoException, torch._dynamo.exc.FailOnRecompileLimitHit) as error:
+        except (torch._dynamo.exc.TorchDynamoException, _limit_error()) as error:
             raise InputError(
                 f"training.compile: the loss cannot be compiled ({one_line(str(error))[:80]}); "
                 "set training.compile to false"
             ) from error
 
     return call
+
+
+def _limit_error() -> type[Exception]:
+    """Return the error of too many graphs of one function; torch 2.6 has it under another name."""
+    exc = torch._dynamo.exc
+    names = ("FailOnRecompileLimitHit", "FailOnCacheLimitHit")
+    return next((getattr(exc, name) for name in names if hasattr(exc, name)), exc.TorchDynamoException)
 
 
 def _own_anchors(comparison: Comparison) -> Comparison:

@@ -97,14 +97,11 @@ class Attention(nn.Module):
         masked = wide.masked_fill(~mask, torch.finfo(wide.dtype).min)
         return torch.softmax(masked, -1).masked_fill(~mask, 0).to(logits.dtype)
 
+    @torch.no_grad()
     def _start(self) -> None:
-        for layer in (self.query, self.key, self.value, self.output):
+        for layer, gain in ((self.query, 2), (self.key, 2), (self.value, 1), (self.output, 1)):
             nn.init.zeros_(layer.bias)
             if self.kind == "mha":
                 nn.init.xavier_uniform_(layer.weight)
             else:
-                nn.init.eye_(layer.weight)
-        if self.kind == "identity-start":
-            with torch.no_grad():
-                self.query.weight.mul_(2)
-                self.key.weight.mul_(2)
+                nn.init.eye_(layer.weight).mul_(gain)

@@ -70,10 +70,9 @@ def find_media(manifest: Path | None, features: str | None) -> ClipMedia:
     """
     if manifest is not None:
         return _media_of(manifest)
-    beside = Path(features).with_name("manifest.csv") if features and not is_address(features) else None
-    if beside is not None and beside.is_file():
+    if features and not is_address(features):
         with suppress(InputError):
-            return _media_of(beside)
+            return _media_of(Path(features).with_name("manifest.csv"))
     return {}
 
 

@@ -65,15 +65,6 @@ class RankedQuery:
         return f"at rank {first}" if first == last else f"at rank {first} to {last} (tied)"
 
 
-@dataclass(frozen=True)
-class _ShownClip:
-    """Clip of the page; `class_name` is None for a clip without class, and `player` is HTML."""
-
-    id: str
-    class_name: str | None
-    player: str
-
-
 def queries(
     embeddings: Embeddings,
     evaluation: Evaluation,
@@ -151,7 +142,8 @@ def ranked_queries(
         yield RankedQuery(int(row), float(result.average_precision[pick]), rank, results)
 
 
-def _shown(embeddings: Embeddings, row: int, players: Players) -> _ShownClip:
+def _shown(embeddings: Embeddings, row: int, players: Players) -> dict[str, str | None]:
+    """Return the id of a clip, its class name (None without class), and its player as HTML."""
     label, names, name = int(embeddings.labels[row]), embeddings.class_names, embeddings.ids[row]
     class_name = None if label == UNLABELLED else names[label] if names else str(label)
-    return _ShownClip(name, class_name, players.show(name))
+    return {"id": name, "class_name": class_name, "player": players.show(name)}

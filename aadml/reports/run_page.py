@@ -110,7 +110,7 @@ def write_report(
     return target
 
 
-def _title(facts: Facts, data: str | Path | None = None) -> str:
+def _title(facts: Facts, data: str | Path | None) -> str:
     """Return the title of a report: data, method and, if the method has a loss, the loss."""
     method = facts.method.name
     loss = facts.label.removeprefix(method).removeprefix("-")
@@ -198,8 +198,6 @@ def _scores(evaluation: Evaluation) -> Table:
 
 
 def _training(records: Sequence[Record], facts: Facts) -> Section:
-    if not records:
-        return Section("Training", "")
     drawn = figures.training_curves(records, facts.selected_epoch)
     panels = [page.drawing(curve, f"{name} over {len(records)} epochs") for name, curve in drawn.items()]
     return Section("Training", page.drawings(panels))
@@ -217,15 +215,12 @@ def _scope(evaluation: Evaluation) -> Section:
 
 
 def _classes(evaluation: Evaluation, embeddings: Embeddings) -> Section:
-    rows = [row for result in reversed(evaluation.directions) for row in result.by_class]
-    if not rows:
+    chance = {row.name: row.chance for result in reversed(evaluation.directions) for row in result.by_class}
+    if not chance:
         return Section("Classes", "")
-    chance = {row.name: row.chance for row in rows}
-    names = list(dict.fromkeys(row.name for result in evaluation.directions for row in result.by_class))
-    values = {}
-    for result in evaluation.directions:
-        scores = {row.name: row.map for row in result.by_class}
-        values[result.name] = [scores.get(name, float("nan")) for name in names]
+    by_class = {result.name: {row.name: row.map for row in result.by_class} for result in evaluation.directions}
+    names = list(dict.fromkeys(name for scores in by_class.values() for name in scores))
+    values = {name: [scores.get(of_class, float("nan")) for of_class in names] for name, scores in by_class.items()}
     bars = figures.class_bars(names, values, [chance[name] for name in names])
     drawn = page.drawing(bars, f"MAP of the queries of each of {len(names)} classes", "MAP by class of the query.")
     maps = [] if embeddings.similarity == FRAME_WORD else [_map(embeddings)]  # sequences are not points

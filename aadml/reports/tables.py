@@ -3,7 +3,6 @@
 import csv
 import io
 import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,10 +85,8 @@ def markdown(table: Table) -> str:
         texts = [one_line(table.text(cell)) for cell in row]
         cells.append([f"**{text}**" if table.is_best(i, j) else text for j, text in enumerate(texts)])
     lines = [f"| {' | '.join(row)} |" for row in cells]
-    parts = [one_line(table.caption)] if table.caption else []
-    parts += ["\n".join(lines)]
-    parts += ["\n".join(f"- {one_line(note)}" for note in table.notes)] if table.notes else []
-    return "\n\n".join(parts) + "\n"
+    notes = [f"- {one_line(note)}" for note in table.notes]
+    return "\n\n".join(filter(None, [one_line(table.caption), "\n".join(lines), "\n".join(notes)])) + "\n"
 
 
 def comma_separated(table: Table) -> str:
@@ -130,7 +127,7 @@ def latex(table: Table) -> str:
 WRITERS: dict[str, Callable[[Table], str]] = {".md": markdown, ".csv": comma_separated, ".tex": latex}
 
 
-def write_tables(table: Table, path: str | os.PathLike[str], suffixes: Sequence[str] = tuple(WRITERS)) -> list[Path]:
+def write_tables(table: Table, path: Path, suffixes: Sequence[str] = tuple(WRITERS)) -> None:
     """Write a table in several formats.
 
     Args:
@@ -138,16 +135,11 @@ def write_tables(table: Table, path: str | os.PathLike[str], suffixes: Sequence[
         path: path of the files, without suffix.
         suffixes: keys of WRITERS.
 
-    Returns:
-        The written files.
-
     Raises:
         InputError: a file cannot be written.
     """
-    files = [Path(f"{os.fspath(path)}{suffix}") for suffix in suffixes]
-    for file, suffix in zip(files, suffixes, strict=True):
-        write_text(file, WRITERS[suffix](table))
-    return files
+    for suffix in suffixes:
+        write_text(Path(f"{path}{suffix}"), WRITERS[suffix](table))
 
 
 def is_number(cell: Cell) -> bool:
@@ -168,6 +160,5 @@ def _exact(cell: Cell) -> str:
 
 def _escaped_latex(text: str) -> str:
     plain = " ".join(text.split()).translate(_LATEX)
-    return (
-        f"{{{plain[0]}}}{plain[1:]}" if plain.startswith(("[", "*")) else plain
-    )  # braces separate the bracket or star from the preceding \\
+    # braces separate a bracket or star from the preceding \\
+    return f"{{{plain[0]}}}{plain[1:]}" if plain.startswith(("[", "*")) else plain

@@ -50,8 +50,8 @@ def sweep(
     jobs: Sequence[Job],
     workers: int | None = None,
     *,
-    on_outcome: Callable[[SweepOutcome], None] | None = None,
-    on_epoch: Callable[[Job, int, int], None] | None = None,
+    on_outcome: Callable[[SweepOutcome], None] = lambda outcome: None,
+    on_epoch: Callable[[Job, int, int], None] = lambda job, done, epochs: None,
 ) -> list[SweepOutcome]:
     """Run all jobs.
 
@@ -72,12 +72,10 @@ def sweep(
 
     def settle(outcome: SweepOutcome) -> None:
         outcomes[outcome.job.folder] = outcome
-        if on_outcome:
-            on_outcome(outcome)
+        on_outcome(outcome)
 
     def report(job: Job, epochs: tuple[int, int]) -> None:
-        if on_epoch:
-            on_epoch(job, *epochs)
+        on_epoch(job, *epochs)
 
     for job in jobs:
         if is_run(job.folder):

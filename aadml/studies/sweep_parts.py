@@ -100,23 +100,17 @@ class ResultColumns(dict[str, list[Cell]]):
 
 
 @dataclass(frozen=True)
-class StudyPart:
+class StudyPart(page.Section):
     """A section of the page of a study, with the files of the section.
 
     The keys of every mapping are file names without suffix.
 
     Attributes:
-        title: title of the section.
-        content: content as HTML.
-        notes: sentences above the content.
         tables: tables that are written as Markdown, CSV and LaTeX.
         numbers: tables that are only written as CSV.
         drawings: figures as SVG; empty if matplotlib is not installed.
     """
 
-    title: str
-    content: str
-    notes: Sequence[str] = ()
     tables: Mapping[str, Table] = field(default_factory=dict)
     numbers: Mapping[str, Table] = field(default_factory=dict)
     drawings: Mapping[str, str] = field(default_factory=dict)
@@ -158,9 +152,8 @@ def write_study(
         for name, drawing in part.drawings.items():
             write_text(execution.folder / f"{name}.svg", drawing + "\n")
     last = replace(ending, content=page.command(execution.command) + ending.content)
-    sections = [page.Section(part.title, part.content, part.notes) for part in (*parts, last) if part.content]
     path = execution.folder / REPORT
-    write_text(path, page.document(title, kind, summary, sections))
+    write_text(path, page.document(title, kind, summary, [*parts, last]))
     return path
 
 

@@ -60,7 +60,7 @@ def tuned_rows(
         InputError: the config of a row rejects a value of its search space, or the score of a trial or a run of a row
             cannot be read.
     """
-    trials = {row.cell.name: trials_of(row, budget, 0, execution.folder) for row in rows}
+    trials = {row.cell.name: trials_of(row, budget, execution.folder) for row in rows}
     earlier = {name: _chosen_before(name, several, budget, execution.folder) for name, several in trials.items()}
     jobs = [trial.job for several in trials.values() for trial in several]
     before = {job.folder: SweepOutcome(job, _failure(job)) for job in jobs}
@@ -126,13 +126,12 @@ def write_records(records: Mapping[str, str], cells: Sequence[Cell], seeds: Sequ
             write_text(place / RECORD, records[cell.name])
 
 
-def trials_of(row: ComparisonRow, count: int, seed: int, folder: Path) -> list[Trial]:
-    """Draw the trials of a row: first its config, then distinct points of its search space.
+def trials_of(row: ComparisonRow, count: int, folder: Path) -> list[Trial]:
+    """Draw the trials of a row: first its config, then distinct points of its search space. All runs have seed 0.
 
     Args:
         row: row with its search space. For a control or a loss, keys that the config rejects are omitted.
         count: number of trials; a smaller space is tried completely.
-        seed: seed of the draw and of the runs.
         folder: folder of the comparison.
 
     Raises:
@@ -141,15 +140,14 @@ def trials_of(row: ComparisonRow, count: int, seed: int, folder: Path) -> list[T
     space = _fitting(row)
     points = [Overrides(dict(zip(space, values, strict=True))) for values in itertools.product(*space.values())]
     digest = hashlib.sha256(row.cell.name.encode()).digest()
-    generator = np.random.default_rng([seed, int.from_bytes(digest[:8], "little")])
-    drawn: dict[str, Point] = {row.cell.config.yaml(): Point(Overrides(), row.cell.config)}
+    generator = np.random.default_rng([0, int.from_bytes(digest[:8], "little")])
+    drawn = {row.cell.config.yaml(): Point(Overrides(), row.cell.config)}
     for number in generator.permutation(len(points)):
         config = points[number].applied(row.cell.config)
         drawn.setdefault(config.yaml(), Point(points[number], config))
+    place = folder / TRIALS
     return [
-        Trial(
-            point.settings, Job(folder / TRIALS / row.cell.folder(f"trial{number}"), point.config.seeded(seed), "valid")
-        )
+        Trial(point.settings, Job(place / row.cell.folder(f"trial{number}"), point.config.seeded(0), "valid"))
         for number, point in enumerate(list(drawn.values())[:count])
     ]
 
@@ -185,7 +183,7 @@ def _record(trials: Sequence[Trial], outcomes: Outcomes, chosen: Overrides) -> s
         reason = outcomes[trial.job.folder].reason
         score = {"failed": reason} if reason else {"valid map_mean": _score(trial)}
         tried.append({"settings": trial.settings.values, **score, "folder": trial.job.folder.name})
-    content = {"trials": tried, "chosen": chosen.values, "seed": trials[0].job.config.common.seed}
+    content = {"trials": tried, "chosen": chosen.values, "seed": 0}
     return json.dumps(content, indent=2) + "\n"
 
 

@@ -544,7 +544,7 @@ def _array(column: Any, place: str, limit: int) -> NDArray[Any]:
 
 def is_tar(path: Path) -> bool:
     """Return whether a table (see `is_table`) is a tar."""
-    return path.is_file() and path.suffix.lower() != ".parquet"
+    return path.is_file() and path.suffix.lower() not in (".parquet", *_READERS)
 
 
 class _LimitedStream:

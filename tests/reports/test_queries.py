@@ -130,7 +130,7 @@ def test_the_class_of_a_clip_is_its_name_or_its_number(label, names, shown):
     vectors = {m: torch.zeros(1, 2) for m in ("audio", "visual")}
     embeddings = Embeddings(vectors, torch.tensor([label]), ("clip",), class_names=names)
     clip = _shown(embeddings, 0, Players({}, 0))
-    assert (clip.id, clip.class_name, clip.player) == ("clip", shown, '<p class="absent">no preview</p>')
+    assert clip == {"id": "clip", "class_name": shown, "player": '<p class="absent">no preview</p>'}
 
 
 def test_further_texts_of_a_clip_are_shown_as_queries_of_their_own():

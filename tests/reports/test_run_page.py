@@ -143,10 +143,10 @@ def test_classes_have_bars_of_each_direction_with_their_chance(monkeypatch):
 
 
 def test_training_and_scope_have_a_figure_of_each_curve_or_are_left_out(monkeypatch):
+    assert run_page._training([], SimpleNamespace(selected_epoch=2)).content == ""
     monkeypatch.setattr(run_page.figures, "training_curves", lambda records, selected: {f"loss {selected}": "<svg x/>"})
     section = run_page._training([{"epoch": 1}, {"epoch": 2}], SimpleNamespace(selected_epoch=2))
     assert 'aria-label="loss 2 over 2 epochs"' in section.content
-    assert run_page._training([], SimpleNamespace(selected_epoch=2)).content == ""
     monkeypatch.setattr(run_page, "svg", lambda chart: f"<svg {chart}/>")
     for cutoffs, figures in (((10,), []), ((10, 20), ["precision", "recall"])):
         curves = SimpleNamespace(scope=SimpleNamespace(cutoffs=cutoffs))

@@ -30,7 +30,7 @@ def row(values, space, name="row"):
 
 def test_trials_begin_with_the_row_itself_and_try_nothing_twice(base, tmp_path):
     space = {"training.learning_rate": [0.01, 0.1], "proxy.k": [3, 4]}
-    trials = trials_of(row(base, space), 9, 0, tmp_path)
+    trials = trials_of(row(base, space), 9, tmp_path)
     assert trials[0].settings == Overrides()
     assert len(trials) == 4  # the row's own config is one of the four points
     assert len({trial.job.config.yaml() for trial in trials}) == 4
@@ -38,10 +38,10 @@ def test_trials_begin_with_the_row_itself_and_try_nothing_twice(base, tmp_path):
     drawn = [(0.01, 4), (0.1, 4), (0.1, 3)]  # as in earlier versions, whose trials are kept
     assert [tuple(trial.settings.values.values()) for trial in trials[1:]] == drawn
     misfit = replace(row(base, space | {"training.learning_rte": [0.1]}), control="half")
-    assert [trial.job.config for trial in trials_of(misfit, 9, 0, tmp_path)] == [trial.job.config for trial in trials]
-    again = trials_of(row(base, space), 9, 0, tmp_path)
+    assert [trial.job.config for trial in trials_of(misfit, 9, tmp_path)] == [trial.job.config for trial in trials]
+    again = trials_of(row(base, space), 9, tmp_path)
     assert [trial.settings for trial in again] == [trial.settings for trial in trials]
-    assert [trial.settings for trial in trials_of(row(base, space), 2, 0, tmp_path)] == [
+    assert [trial.settings for trial in trials_of(row(base, space), 2, tmp_path)] == [
         trial.settings for trial in trials[:2]
     ]
 
@@ -70,7 +70,7 @@ def test_the_best_trial_on_validation_clips_gives_a_row_its_config_and_all_are_r
     assert [one.cell.config for one in tuned] == [best, rows[1].cell.config]
     assert list(records) == ["with_trials3", "without_trials3"]
     record = json.loads(records["with_trials3"])
-    drawn = [trial.settings.values for trial in trials_of(rows[0], 3, 0, tmp_path)]
+    drawn = [trial.settings.values for trial in trials_of(rows[0], 3, tmp_path)]
     assert record == {
         "trials": [
             {"settings": {}, "valid map_mean": 0.25, "folder": "with_trial0"},
@@ -156,7 +156,7 @@ def test_the_options_of_a_row_are_chosen_once(features, tmp_path, monkeypatch):
 
 def test_a_space_that_does_not_fit_is_refused(base, tmp_path):
     with pytest.raises(InputError, match="learning_rte"):
-        trials_of(row(base, {"training.learning_rte": [0.1]}), 3, 0, tmp_path)
+        trials_of(row(base, {"training.learning_rte": [0.1]}), 3, tmp_path)
 
 
 def test_a_trial_of_a_closed_form_is_not_fitted_on_the_clips_it_is_scored_on(features, tmp_path):

@@ -120,6 +120,6 @@ def cross_entropies(logits: Tensor, labels: Tensor) -> Terms:
     return one_term_each(F.cross_entropy(logits[None], labels[None], reduction="none")[0])
 
 
-def one_term_each(cost: Tensor, penalty: Tensor | None = None) -> Terms:
-    """Return terms with one possible term per anchor, from the losses (a,) of the anchors and an optional penalty."""
-    return Terms(cost, (cost > 0).long(), torch.ones_like(cost, dtype=torch.int64), penalty)
+def one_term_each(cost: Tensor) -> Terms:
+    """Return terms with one possible term per anchor, from the losses (a,) of the anchors."""
+    return Terms(cost, (cost > 0).long(), torch.ones_like(cost, dtype=torch.int64))

@@ -196,7 +196,7 @@ class _BlockTask:
 
     def run(
         self, inputs: "_Inputs", wanted: tuple[bool, ...], weights: Tensor | None, *, keep: bool = False
-    ) -> tuple[Counts, "_Inputs", Tensor | None]:
+    ) -> tuple[Counts, "_Gradients", Tensor | None]:
         """Compute totals (a,), counts (a,) of active and possible terms, and gradients, in blocks of rows.
 
         The gradients are the derivatives of the sum of the totals, with `weights` (a,) as factors of the totals.
@@ -204,7 +204,6 @@ class _BlockTask:
         `columns`, the derivatives with respect to the products (a, c) are returned instead.
         """
         left, right, columns = inputs
-        assert left is not None
         scores = self.scores(left, right)
         slabs = scores.slabs()
         single = keep and right is not None and columns is None and len(slabs) == 1
@@ -236,15 +235,12 @@ class _BlockTask:
         return counts, tuple(sums), products if single and any(wanted) else None
 
     def multiplied(
-        self, inputs: "_Inputs", wanted: tuple[bool, ...], score_gradients: Tensor, above: Tensor
-    ) -> "_Inputs":
-        """Return the gradients of `inputs` from the gradients (a, c) of the totals with respect to all products.
+        self, left: Tensor, right: Tensor, wanted: tuple[bool, ...], score_gradients: Tensor, above: Tensor
+    ) -> "_Gradients":
+        """Return the gradients of the vectors from the gradients (a, c) of the totals with respect to all products.
 
         The totals are weighted by `above` (a,).
         """
-        left, right, _ = inputs
-        assert left is not None
-        assert right is not None
         factor = self.scores(left, right).factor
         same = above.stride() == (0,)
         weighted = score_gradients if same else score_gradients * above[:, None]
@@ -280,7 +276,9 @@ def _add(sums: list[Tensor | None], scores: Scores, rows: slice, score_gradients
         right.addmm_(score_gradients.T, scores.left[rows], beta=0 if rows.start == 0 else 1, alpha=scores.factor)
 
 
-_Inputs = tuple[Tensor | None, ...]
+_Inputs = tuple[Tensor, Tensor | None, Tensor | None]
+"""`left`, `right` and `columns` of `summed`."""
+_Gradients = tuple[Tensor | None, ...]
 
 
 class _Sums(torch.autograd.Function):
@@ -302,7 +300,7 @@ class _Sums(torch.autograd.Function):
         *inputs, score_gradients = ctx.saved_tensors[:4]
         with torch.no_grad(), full_precision(above):
             if score_gradients is not None:
-                gradients: _Inputs = ctx.task.multiplied(tuple(inputs), ctx.wanted, score_gradients, above)
+                gradients: _Gradients = ctx.task.multiplied(*inputs[:2], ctx.wanted, score_gradients, above)
             elif _is_constant(above):
                 gradients = tuple(None if part is None else part * above[:1].sum() for part in ctx.saved_tensors[4:])
             else:
@@ -416,7 +414,7 @@ def _no_cost(rows: Rows) -> Costs:
     return Costs(nothing, nothing, nothing, rows.scores)
 
 
-def once(gradients: _Inputs, above: Tensor, inputs: _Inputs) -> _Inputs:
+def once(gradients: _Gradients, above: Tensor, inputs: _Gradients) -> _Gradients:
     """Return gradients that raise an error on differentiation."""
     if not torch.is_grad_enabled():
         return gradients

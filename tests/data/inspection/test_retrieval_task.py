@@ -90,6 +90,13 @@ def test_texts_of_beir_and_a_query_that_is_an_item(tmp_path):
     assert (figures.queries, figures.own_items, figures.unanswerable) == (2, 1, 0)
 
 
+def test_a_cut_table_is_called_a_table(tmp_path):
+    for part in ("corpus", "queries", "qrels"):
+        (tmp_path / f"{part}.jsonl").write_text('{"_id": "a", "text": "b')
+    with pytest.raises(InputError, match=r"queries\.jsonl cannot be read as a table"):
+        aadml.inspect(f"mteb:{tmp_path}")
+
+
 @pytest.mark.parametrize(("name", "asking", "ranked"), [("A2V", "audio", "video"), ("V2A", "video", "audio")])
 def test_a_task_is_loaded_by_its_name(name, asking, ranked, monkeypatch):
     """As VGGSoundAVA2VRetrieval and its like in mteb 2.26: both sides are columns of one data set with equal ids."""

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 import torch
 
-from aadml.comparison import Comparison
+from aadml.comparison import Comparison, Terms
 from aadml.configuration.from_arguments import assemble
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses import LOSSES
@@ -53,7 +53,7 @@ def test_a_study_may_compile_a_loss_with_more_values_of_an_option_than_graphs_of
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
     vectors, labels = torch.randn(2, 12, 4), torch.arange(12) % 3
     comparison = Comparison.of_labels(*vectors, labels, labels)
-    for number in range(torch._dynamo.config.recompile_limit + 2):
+    for number in range(getattr(torch._dynamo.config, "recompile_limit", 8) + 2):
         loss = partial(LOSSES["contrastive"], margin=1 + number / 8)
         assert torch.allclose(compiled(loss)(comparison).total, loss(comparison).total, rtol=1e-5)
 
@@ -74,6 +74,21 @@ def test_a_compiled_loss_with_a_total_of_another_shape_is_refused(monkeypatch):
     objective.compiled = True
     with pytest.raises(InputError, match=r"training\.compile: the loss cannot be compiled"):
         objective(batch, torch.Generator())
+
+
+@pytest.mark.filterwarnings("ignore")  # of torch, while it traces
+def test_a_compiled_loss_without_terms_needs_no_gradient(monkeypatch):
+    torch._dynamo.reset()
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+    nothing = torch.zeros(12)
+    labels, vectors = (
+        torch.arange(12) % 3,
+        {name: torch.randn(12, 4, requires_grad=True) for name in ("audio", "visual")},
+    )
+    terms = Terms(nothing, nothing.long(), nothing.long())
+    objective = Objective(lambda _: terms, lambda comparison, _: comparison, None, directions=["audio-visual"])
+    objective.compiled = True
+    assert objective(Embedded(vectors, labels, torch.arange(12)), torch.Generator())["loss"] == 0
 
 
 def test_the_steps_that_compute_gradients_twice_are_not_compiled(features, monkeypatch):

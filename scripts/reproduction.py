@@ -332,6 +332,7 @@ def main() -> None:
         raise SystemExit("there is no forecast; run with --forecast first, and commit forecast.csv")
     spent = sum(float(old["seconds"]) for old in rows)
     wanted = [] if options.page else missing(jobs, rows, earlier=earlier)
+    write(RESULTS / "runs.csv", RUN, rows)  # rows of equal weights have today's hashes
     left = affordable(wanted, expected, options.hours * 3600 - spent)
     for job, row, by_epoch in train_all(left, options.processes):
         rows = [*(old for old in rows if (old["run"], old["seed"]) != (row["run"], row["seed"])), row]

@@ -1,6 +1,7 @@
 """The full-length reproduction: runs in order, made again only if their bytes change, and the page from its CSV."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,19 @@ def test_a_run_is_made_again_only_if_its_bytes_change(jobs):
     assert changed_code[-1]["kernels"] == reproduction.kernels(jobs[0])
     changed = replace(jobs[0], config=jobs[0].config.on("other.h5"))
     assert reproduction.kernels(changed) != reproduction.kernels(jobs[0])
+
+
+def test_the_hashes_of_rows_with_equal_weights_are_stored_even_if_nothing_is_trained(jobs, tmp_path, monkeypatch):
+    rows = [row(job, kernels="other", weights="a") for job in jobs[:2]]
+    reproduction.write(tmp_path / "runs.csv", reproduction.RUN, rows)
+    reproduction.write(tmp_path / "forecast.csv", ("run", "seconds"), [{"run": jobs[0].folder.name, "seconds": "1"}])
+    monkeypatch.setattr(reproduction, "RESULTS", tmp_path)
+    monkeypatch.setattr(reproduction, "jobs_of", lambda *_: jobs[:2])
+    monkeypatch.setattr(reproduction, "missing", partial(reproduction.missing, weights=lambda job: "a"))
+    monkeypatch.setattr("sys.argv", ["reproduction.py"])
+    reproduction.main()
+    stored = reproduction.read(tmp_path / "runs.csv")
+    assert [line["kernels"] for line in stored] == [reproduction.kernels(job) for job in jobs[:2]]
 
 
 def test_rows_of_another_kind_of_processor_are_compared_by_hashes_of_this_processor(jobs):

@@ -141,7 +141,8 @@ class MaskCodes:
             return None
         place = ranks.start[rows, None] + torch.arange(ranks.most)
         present = place < ranks.stop[rows, None]
-        columns = ranks.order[place.clamp_max_(len(ranks.order) - 1)]
+        last = len(ranks.order) - 1
+        columns = ranks.order.expand(len(place), -1).gather(1, place.clamp_max_(last))  # faster than an index
         return columns, (present if self.itself is None else present & (columns != self.itself[rows, None])).to(kind)
 
     def _ranks(self, codes: str) -> "_Ranks":

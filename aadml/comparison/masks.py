@@ -142,7 +142,7 @@ class MaskCodes:
         place = ranks.start[rows, None] + torch.arange(ranks.most)
         present = place < ranks.stop[rows, None]
         last = len(ranks.order) - 1
-        columns = ranks.order.expand(len(place), -1).gather(1, place.clamp_max_(last))  # faster than an index
+        columns = ranks.order.expand(len(place), -1).gather(1, place.clamp_max_(last))  # faster than indexing
         return columns, (present if self.itself is None else present & (columns != self.itself[rows, None])).to(kind)
 
     def _ranks(self, codes: str) -> "_Ranks":

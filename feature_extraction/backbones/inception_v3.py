@@ -206,10 +206,11 @@ def _describer(
 ) -> Callable[[Sequence[NDArray[Any]]], list[Description]]:
     network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
 
-    def pooled(network: InceptionV3, items: Mapping[str, Tensor]) -> Tensor:
-        return network.forward(network_input(items["frames"], transform_input=transform_input))
+    def pool(network: InceptionV3, items: Mapping[str, Tensor]) -> Tensor:
+        vectors: Tensor = network(network_input(items["frames"], transform_input=transform_input))
+        return vectors
 
-    run = Runner(network, pooled, device, half, _BATCH_CPU if device.type == "cpu" else _BATCH)
+    run = Runner(network, pool, device, half, _BATCH_CPU if device.type == "cpu" else _BATCH)
 
     def describe(clips: Sequence[NDArray[Any]]) -> list[Description]:
         rows = run([{"frames": frame} for frame in clip] for clip in clips)

@@ -165,7 +165,7 @@ def vggish(
         **checksums,
     }
     target = chosen_device(device, "vggish")
-    run = Runner(network.eval().to(target), lambda network, items: network(items["patches"]), target, False, _BATCH)
+    run = Runner(network.eval().to(target), _pool, target, half=False, batch=_BATCH)
 
     def describe(spectrograms: Sequence[NDArray[Any]]) -> list[Description]:
         patches = (vggish_patches(torch.from_numpy(bands)).numpy() for bands in spectrograms)
@@ -183,6 +183,11 @@ def vggish(
         describe=describe,
         begins=partial(every, PATCH_SECONDS),
     )
+
+
+def _pool(network: VGGish, items: Mapping[str, Tensor]) -> Tensor:
+    vectors: Tensor = network(items["patches"])
+    return vectors
 
 
 def _finished(rows: NDArray[np.float32], variant: str, matrices: Mapping[str, NDArray[Any]]) -> Description:

@@ -60,9 +60,11 @@ def read_vectors(path: str | Path, words: Collection[str] | None = None) -> dict
             if counts and 2 * max(counts) > size:
                 stated = f"{counts[0]:,} words of {counts[1]:,} dimensions"
                 raise DamagedFileError(f"{path} states {stated}, but has only {size:,} bytes; download the file again")
-            reader = _text(file, header, counts, str(path))
-            if counts and _is_binary(file, counts[1]):
-                reader = _binary(file, *counts, str(path))
+            reader = (
+                _binary(file, *counts, str(path))
+                if counts and _is_binary(file, counts[1])
+                else _text(file, header, counts, str(path))
+            )
             for word, values in reader:
                 if wanted is None or word in wanted:
                     _check_finite(values, word, str(path))

@@ -69,18 +69,20 @@ def hf_visual(
     return network.extractor("visual", 8, "pillow")
 
 
-def picture_preparation(snapshot: Snapshot, tower: PictureTower, rate: float | None = None) -> Preparation:
+def picture_preparation(
+    snapshot: Snapshot, tower: PictureTower, frames_per_second: float | None = None
+) -> Preparation:  # fmt: skip
     """Read the preparation of frames from the files of a model.
 
     Args:
         snapshot: files of the model.
         tower: tower of the model's family.
-        rate: frames per second to use; None for the default of the family.
+        frames_per_second: frames per second to use; None for the default of the family.
 
     Raises:
         InputError: the settings of pictures cannot be read, or contain no valid size.
     """
-    inputs, colors = _settings(snapshot, tower, rate or tower.rate)
+    inputs, colors = _settings(snapshot, tower, frames_per_second or tower.rate)
     # number of frames of a window; 0 for single frames
     count = tower.frames if isinstance(tower.frames, int) else int(configuration_of(snapshot, tower.frames))
     items = partial(_videos, count, tower) if count else _patches if tower.patches else _frames

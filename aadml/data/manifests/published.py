@@ -148,7 +148,7 @@ class PublishedTables:
         return words
 
     def _clip(self, row: Cells, index: MediaIndex, words: Set[str], *, whole: bool) -> ListedClip:
-        """Return a clip without captions; `words` are those of its file (see `_words_of_files`)."""
+        """Return a clip with labels as in the table and without captions; see `_words_of_files` for `words`."""
         start, end = row.get("start", ""), row.get("end", "")
         if start and not end and self.seconds:
             end = f"{_number(start, row) + self.seconds:g}"

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, islice
 from pathlib import Path
 
 import torch
@@ -18,7 +18,7 @@ from aadml.data.captions.tables import CaptionedFile, caption_columns, is_captio
 from aadml.data.sources.texts import Captions
 from aadml.data.sources.waveforms import PackedWaveforms, Waveforms, unreadable
 from aadml.data.splitting.folds import first_five
-from aadml.feature_extraction.foreign.hdf5 import open_hdf5, require_keys
+from aadml.feature_extraction.foreign.hdf5 import hdf5_keys, open_hdf5, require_keys
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.feature_extraction.manifest import SPLITS, read_manifest
@@ -28,6 +28,8 @@ _NAMES = {
     "valid": ("val", "valid", "validation"),
     "test": ("test", "evaluation"),
 }
+_PACKED = {"audio_name", "caption", "waveform"}
+"""Keys of a packed file."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def is_captioned(path: str | os.PathLike[str]) -> bool:
             return "caption" in file.readline()
     if not place.is_dir():
         return False
-    return any(is_caption_table(table) for _, table in split_tables(place)) or bool(dict(_packs(place)))
+    return any(is_caption_table(table) for _, table in split_tables(place)) or any(_packs(place))
 
 
 def _parts(place: Path) -> dict[str, CaptionedPart]:
@@ -132,11 +134,15 @@ def split_tables(place: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _packs(place: Path) -> Iterator[tuple[str, Path]]:
-    """Yield each split and its packed file (Mei et al.): `<split>/<split>.h5` or `<split>.h5`, also in `hdf5s`."""
+    """Yield each split and its packed file (Mei et al.): `<split>/<split>.h5` or `<split>.h5`, also in `hdf5s`.
+
+    HDF5 files without a key of packed files, such as feature files, are ignored.
+    """
     for part, names in _NAMES.items():
         folders = (place / "hdf5s", place)
         candidates = [f / inner for f in folders for n in names for inner in (f"{n}/{n}.h5", f"{n}.h5")]
-        yield from [(part, file) for file in candidates if file.is_file()][:1]
+        packed = (file for file in candidates if file.is_file() and not _PACKED.isdisjoint(hdf5_keys(file)))
+        yield from ((part, file) for file in islice(packed, 1))
 
 
 def _of_table(place: Path, table: Path, part: str) -> CaptionedPart:
@@ -168,7 +174,7 @@ def _of_manifest(place: Path) -> dict[str, CaptionedPart]:
 def _of_pack(path: Path) -> CaptionedPart:
     try:
         with open_hdf5(path) as file:
-            require_keys(path, ("audio_name", "caption", "waveform"), list(file))
+            require_keys(path, sorted(_PACKED), list(file))
             names = file["audio_name"].asstr()[()].tolist()
             written = file["caption"].asstr()[()]
             rows = written.reshape(len(written), -1).tolist()

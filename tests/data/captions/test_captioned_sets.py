@@ -8,6 +8,9 @@ import torch
 from aadml.data.captions.captioned_sets import captioned_splits, is_captioned
 from aadml.data.captions.cleaning import CLEANINGS
 from aadml.data.captions.tables import read_caption_table
+from aadml.data.reading import open_data
+from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.layers.word_pieces import train_vocabulary, word_piece_tokenizer
 from tests.sound_files import noise, write_wav
@@ -201,6 +204,26 @@ def test_of_packed_files_that_are_there_twice_the_first_place_is_read(tmp_path):
         pack(tmp_path / "hdf5s" / "val.h5", **changes)
         with pytest.raises(InputError, match=rf"val\.h5 (contains )?{problem}"):
             captioned_splits(tmp_path)
+
+
+def test_split_feature_files_are_not_packed_files(tmp_path):
+    content = synthetic(classes=2, train=8, valid=4, test=4, dimensions=(3, 4))
+    for split in ("train", "valid", "test"):
+        write_features(tmp_path / f"{split}.h5", content)
+    assert not is_captioned(tmp_path)
+    with pytest.raises(
+        InputError, match=r"no known layout \(it contains test\.h5, train\.h5, valid\.h5\); pass a feature"
+    ):
+        open_data(tmp_path)
+    for split in ("train", "val", "test"):
+        pack(tmp_path / split / f"{split}.h5")
+    (tmp_path / "hdf5s").mkdir()
+    write_features(tmp_path / "hdf5s" / "train.h5", content)
+    assert captioned_splits(tmp_path).train.class_names == ("a", "b")
+    with h5py.File(tmp_path / "train" / "train.h5", "a") as file:
+        del file["waveform"]
+    with pytest.raises(InputError, match=r"train/train\.h5 contains no 'waveform'; pass a file with this key"):
+        captioned_splits(tmp_path)
 
 
 def test_two_tables_of_a_split_and_a_manifest_without_captions_are_refused(clotho, tmp_path):

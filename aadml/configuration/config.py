@@ -171,9 +171,13 @@ class Config:
         """The config for pages and trackers. The address of its data lacks user, query and fragment."""
         return self.on(shown_address(self.common.data)) if self.common.data else self
 
-    def yaml(self) -> str:
-        """Return the config as YAML, for repeating the run."""
-        return strict_yaml.dump(self.values, sort_keys=False, allow_unicode=True, width=110)
+    def yaml(self, *, recipe: bool = True) -> str:
+        """Return the config as YAML, for repeating the run.
+
+        Without the recipe, which only names other sections, configs of equal training have equal texts.
+        """
+        values = self.values if recipe else replace(self, recipe=None).values
+        return strict_yaml.dump(values, sort_keys=False, allow_unicode=True, width=110)
 
     def label(self) -> str:
         """Return the name of the config in folders and tables, such as "aa-triplet" or "few-labels-triplet".

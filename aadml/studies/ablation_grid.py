@@ -75,9 +75,9 @@ def plan_ablation(
 
     references = [reference(point) for point in crossed]
     cells = cells_of([*crossed, *filter(None, references)])
-    names = {cell.config.yaml(): cell.name for cell in cells}
+    names = {cell.config.yaml(recipe=False): cell.name for cell in cells}
     pairs = [
-        (names[point.config.yaml()], names[other.config.yaml()])
+        (names[point.config.yaml(recipe=False)], names[other.config.yaml(recipe=False)])
         for point, other in zip(crossed, references, strict=True)
         if other
     ]

@@ -191,7 +191,7 @@ def named_rows(
     cells: dict[str, Cell] = {}
     for number, row in enumerate(rows):
         cell = replace(row.cell, config=prepare(row.table, row.item, row.cell.config))
-        rows[number] = replace(row, cell=cells.setdefault(cell.config.yaml(), cell))
+        rows[number] = replace(row, cell=cells.setdefault(cell.config.yaml(recipe=False), cell))
     return rows, notes
 
 

@@ -10,7 +10,7 @@ import yaml
 
 from aadml.configuration import strict_yaml
 from aadml.configuration.config import Config, ConfigFile, resolve
-from aadml.configuration.overrides import IDENTITY, named, proxy_prefix_of, with_setting
+from aadml.configuration.overrides import IDENTITY, is_recipe, named, proxy_prefix_of, with_setting
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import schema
 from aadml.feature_extraction.ground.registry import lookup
@@ -220,23 +220,34 @@ def set_again(changed: Overrides, axes: Sequence[Axis]) -> Overrides:
 
 
 def cells_of(crossed: Sequence[Point]) -> list[Cell]:
-    """Return the cells of points. Points with equal configs (such as any k for a loss without proxy) share a cell."""
+    """Return the cells of points. Points of equal training (such as any k for a loss without proxy) share a cell."""
     groups: dict[str, list[Point]] = {}
     for point in crossed:
-        groups.setdefault(point.config.yaml(), []).append(point)
+        groups.setdefault(point.config.yaml(recipe=False), []).append(point)
     cells: dict[str, Cell] = {}
-    for text, members in groups.items():
-        common = Overrides(
-            {
-                key: value if all(other.settings.values.get(key) == value for other in members) else None
-                for key, value in members[0].settings.values.items()
-            }
-        )
-        name = common.text() or members[0].config.label()
+    for members in groups.values():
+        config, settings = _shared(members)
+        name = settings.text() or config.label()
         if name in cells:
-            name = f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-        cells[name] = Cell(name, members[0].config, common)
+            name = f"{name}-{hashlib.sha256(config.yaml().encode()).hexdigest()[:8]}"
+        cells[name] = Cell(name, config, settings)
     return list(cells.values())
+
+
+def _shared(members: Sequence[Point]) -> tuple[Config, Overrides]:
+    """Return the config and the settings of points of equal training; None for a setting that differs.
+
+    Of several recipes, the first recipe is kept if none of its sections is replaced.
+    """
+    config, common = members[0].config, dict(members[0].settings.values)
+    for key, value in common.items():
+        if any(other.settings.values.get(key) != value for other in members):
+            common[key] = None
+    if any(other.config.recipe != config.recipe for other in members):
+        config = config if is_recipe(config.values) else replace(config, recipe=None)
+        name = config.recipe or config.sections.loss.name
+        common |= {k: v for k, v in (("loss", config.prefix + name), ("loss.name", name)) if k in common}
+    return config, Overrides(common)
 
 
 def without_proxy(config: Config) -> Config:

@@ -141,10 +141,10 @@ def trials_of(row: ComparisonRow, count: int, folder: Path) -> list[Trial]:
     points = [Overrides(dict(zip(space, values, strict=True))) for values in itertools.product(*space.values())]
     digest = hashlib.sha256(row.cell.name.encode()).digest()
     generator = np.random.default_rng([0, int.from_bytes(digest[:8], "little")])
-    drawn = {row.cell.config.yaml(): Point(Overrides(), row.cell.config)}
+    drawn = {row.cell.config.yaml(recipe=False): Point(Overrides(), row.cell.config)}
     for number in generator.permutation(len(points)):
         config = points[number].applied(row.cell.config)
-        drawn.setdefault(config.yaml(), Point(points[number], config))
+        drawn.setdefault(config.yaml(recipe=False), Point(points[number], config))
     place = folder / TRIALS
     return [
         Trial(point.settings, Job(place / row.cell.folder(f"trial{number}"), point.config.seeded(0), "valid"))

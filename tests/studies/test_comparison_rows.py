@@ -101,6 +101,14 @@ def test_rows_with_the_same_config_share_a_cell_and_losses_share_the_control_wit
         cells_of_rows([rows[0], other])
 
 
+def test_losses_of_two_names_share_a_cell():
+    rows, _ = named_rows((), ("daml", "dsml-triplet", "daml-triplet", "dsml-n-pair"), SETTINGS)
+    plain = [(row.item, row.cell.name) for row in rows if not row.item.startswith("aa-")]
+    assert plain == [
+        ("daml", "daml"), ("dsml-triplet", "daml"), ("daml-triplet", "daml"), ("dsml-n-pair", "dsml-n-pair")
+    ]  # fmt: skip
+
+
 def test_a_config_replaces_the_defaults_of_losses_and_of_its_own_method(tmp_path):
     settings = RowSettings("x.h5", config="aadml_ave", with_controls=False)
     rows, _ = named_rows(("aadml", "dscmr"), ("triplet",), settings)

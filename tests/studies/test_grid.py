@@ -127,11 +127,33 @@ def test_options_of_a_loss_are_set_after_the_loss():
     assert len(found) == 4
     hard = next(cell for cell in found if cell.settings.values["loss"] == "aa-hard-triplet")
     assert hard.config["selection"]["name"] == "hardest"
-    found = cells("selection=all,semi-hard", "loss=triplet,hard-triplet")
+    found = cells("selection=all,semi-hard", "loss=triplet,complete-triplet")
     assert [cell.config["selection"]["name"] for cell in found] == ["all", "all", "semi-hard", "semi-hard"]
     assert [cell.name for cell in found] == [  # of earlier versions, whose runs continue
-        f"selection={name}_loss={loss}" for name in ("all", "semi-hard") for loss in ("triplet", "hard-triplet")
+        f"selection={name}_loss={loss}" for name in ("all", "semi-hard") for loss in ("triplet", "complete-triplet")
     ]
+
+
+@pytest.mark.parametrize(
+    ("texts", "names"),
+    [
+        (("loss=hard-triplet,triplet", "selection=all"), {"loss=triplet_selection=all": None}),
+        (("loss=hard-triplet,triplet", "selection=hardest"), {"loss=hard-triplet_selection=hardest": "hard-triplet"}),
+        (("selection=semi-hard", "loss.name=triplet,hard-triplet"), {"selection=semi-hard_loss.name=triplet": None}),
+        (
+            ("loss=aa-hard-triplet,aa-triplet,hard-triplet,triplet", "selection=all"),
+            {"loss=aa-triplet_selection=all": None, "loss=triplet_selection=all": None},
+        ),
+        (
+            ("loss=dsml-n-pair,daml-n-pair,daml-triplet,daml",),
+            {"loss=dsml-n-pair": "dsml-n-pair", "loss=daml-triplet": "daml-triplet"},
+        ),
+        (("recipe=hard-triplet,semi-hard-triplet",), {"aa-triplet": None}),
+    ],
+)
+def test_recipes_of_equal_sections_are_one_cell(texts, names):
+    found = cells(*texts)
+    assert {cell.name: cell.config.recipe for cell in found} == names
 
 
 @pytest.mark.parametrize("loss", ["hard-triplet", "complete-triplet"])

@@ -17,6 +17,7 @@ from aadml.feature_extraction.ground.options import OptionValues
 from aadml.feature_extraction.ground.strings import listed
 from aadml.feature_extraction.hub.towers import check_tower
 from aadml.feature_extraction.weights.hub_names import PREFIX, without_folder
+from aadml.losses import TRAINS_WITHOUT_NEGATIVES
 from aadml.methods.inputs import fit_scaling
 from aadml.methods.method import Context
 from aadml.methods.towers.options import TRAINED
@@ -66,6 +67,7 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
     wanted, items = listed(config.training.criterion), _gallery(splits.valid)
     config = replace(config, training=config.training.chosen_on(items))
     model = untrained_model(config, splits, group.own_device(chosen_device(config.common.device, "config")))
+    _check_negatives(config, splits.train)
     model.method.check_clips(splits.train)
     _check_galleries(splits)
     _check_relevant(splits, ("test",) if model.method.fits_validation else ("valid", "test"))
@@ -78,6 +80,23 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
     fallback = f"training.criterion is {criterion} instead of {wanted[0]}, as there are only {items} validation clips"
     notes = () if criterion == wanted[0] else (fallback,)
     return Prepared(config, splits, sha256, replace(model, facts=facts), notes)
+
+
+def _check_negatives(config: Config, train: Clips) -> None:
+    """Raise InputError if all training clips are positives of each other, and the loss cannot train on positives."""
+    neighbors, loss = getattr(config.sections, "neighbors", None), config.section("loss")
+    if neighbors is None or loss is None or neighbors.positives in ("none", "all"):
+        return
+    unequal = not neighbors.alike and (
+        loss.name in TRAINS_WITHOUT_NEGATIVES or getattr(loss.options, "multi_positive", False)
+    )
+    count = min(train.per_epoch, len(train.whole))
+    if neighbors.k >= count - 1 and not unequal:
+        advice = f"pass at most {count - 2}" if count > 2 else "choose data with more clips"
+        raise InputError(
+            f"neighbors.k is {neighbors.k}, but there are {count} training clips, so that no clip is a negative; "
+            f"{advice}"
+        )
 
 
 def _check_galleries(splits: Splits) -> None:

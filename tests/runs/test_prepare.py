@@ -10,10 +10,11 @@ import torch
 
 import aadml
 from aadml.comparison.clips import Clips, Splits
+from aadml.configuration.from_arguments import assemble
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
 from aadml.methods.inputs import SCALINGS, Inputs, fit_scaling
-from aadml.runs.prepare import _check_galleries, clips_to_fit
+from aadml.runs.prepare import _check_galleries, clips_to_fit, prepare
 
 WIDTHS = {"audio": 6, "visual": 5, "flow": 7}
 SMALL = {"network.hidden": [12], "training.batch": 16, "training.epochs": 2, "training.learning_rate": 0.01}
@@ -71,7 +72,6 @@ def test_a_clip_without_one_modality_still_trains_the_others(name):
 
 
 def test_every_method_says_whether_it_takes_missing_modalities():
-    from aadml.configuration.from_arguments import assemble
     from aadml.methods.method import Context
     from aadml.methods.training.settings import Training
     from aadml.model.files import build_method
@@ -109,6 +109,33 @@ def test_the_first_criterion_whose_cutoff_suits_the_validation_clips_is_chosen_a
     assert [note for note in notes if "instead of" in note] == ([line] if count else [])
 
 
+@pytest.mark.parametrize(
+    ("neighbors", "loss", "advice"),
+    [
+        ({"positives": "own", "k": 39}, "nt-xent", "pass at most 38"),
+        ({"positives": "either", "k": 40, "candidates": "bank"}, "triplet", "pass at most 38"),
+        ({"positives": "agreeing", "k": 39, "weights": "softmax"}, "n-pair", "pass at most 38"),
+        ({"positives": "own", "k": 39, "weights": "softmax"}, "supcon", ""),
+        ({"positives": "own", "k": 39, "weights": "affine"}, "multi-n-pair", ""),
+        ({"positives": "own", "k": 38}, "nt-xent", ""),
+        ({"positives": "none", "k": 39}, "nt-xent", ""),
+    ],
+)
+def test_neighbors_that_leave_no_negatives_are_refused(neighbors, loss, advice):
+    config = assemble({"loss": loss, **{f"neighbors.{key}": value for key, value in neighbors.items()}}, config="pairs")
+    if not advice:
+        prepare(config, pairs_of(12))
+        return
+    with pytest.raises(InputError, match=f"are 40 training clips, so that no clip is a negative; {advice}"):
+        prepare(config, pairs_of(12))
+
+
+def test_neighbors_of_two_clips_are_refused():
+    data = Splits(pairs_of(12).train[:2], pairs_of(12).valid, pairs_of(12).test)
+    with pytest.raises(InputError, match="no clip is a negative; choose data with more clips"):
+        prepare(assemble({"neighbors.positives": "own", "neighbors.k": 1}, config="pairs"), data)
+
+
 @pytest.mark.parametrize(("present", "items"), [({}, 12), ({"visual": 8}, 8)])
 def test_a_criterion_of_the_user_beyond_the_validation_clips_is_refused_before_training(present, items):
     steps = []
@@ -124,7 +151,6 @@ def test_a_criterion_of_the_user_beyond_the_validation_clips_is_refused_before_t
 
 
 def test_a_study_continues_a_run_that_has_chosen_its_criterion():
-    from aadml.configuration.from_arguments import assemble
 
     config, other = (assemble(config="pairs", settings=s) for s in ((), {"training.criterion": "recall@5"}))
     for chosen in ("recall@10", "map"):

@@ -18,7 +18,7 @@ from aadml.data.captions.several_texts import with_captions, with_texts
 from aadml.data.reading import SYNTHETIC, Views, is_address, open_data
 from aadml.data.sources.media_sets import is_manifest, read_media, with_media
 from aadml.data.splitting.shared_clips import with_copy_notes
-from aadml.data.splitting.splits import count_divided, require_one_label, stratified, to_splits
+from aadml.data.splitting.splits import DrawNote, count_divided, require_one_label, stratified, to_splits
 from aadml.data.splitting.subsets import disjoint_classes, few_a_class, without_unlabelled
 from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile
 from aadml.feature_extraction.foreign.tables import shown_address
@@ -356,7 +356,7 @@ def _with_validation(splits: Splits, common: Common) -> Splits:
     draw = "stratified" if clips.class_names else "at random"
     if count := count_divided(valid, rest, clips.ids):
         draw += f", {count} ids in both train and valid"
-    note = f"{len(valid)} clips were set aside for validation ({draw}, seed {common.seed})"
+    note = DrawNote(f"{len(valid)} clips were set aside for validation ({draw}, seed {common.seed})")
     return replace(splits, train=train, valid=chosen, notes=(*splits.notes, note))
 
 

@@ -13,6 +13,7 @@ import torch
 from aadml.comparison.clips import Splits
 from aadml.comparison.features import Features, StoredSource
 from aadml.comparison.processes import group
+from aadml.data.splitting.splits import DrawNote
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import parse_as
 from aadml.runs.manifest import ENVIRONMENT, RunManifest, read_manifest
@@ -26,11 +27,19 @@ HEADLESS = "opencv-python-headless"
 
 @dataclass(frozen=True)
 class Data:
-    """Data of a run: name, SHA-256, and notes on the division into splits."""
+    """Data of a run.
+
+    Attributes:
+        name: name of the data.
+        sha256: SHA-256 of the divided data.
+        notes: notes on the division into splits.
+        drawn: whether the seed of the run drew clips or classes of the splits; None for a run of an earlier version.
+    """
 
     name: str
     sha256: str
     notes: tuple[str, ...]
+    drawn: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +75,7 @@ def environment(splits: Splits, sha256: str, device: torch.device) -> Environmen
         device=str(device),
         device_name=torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine(),
         threads=torch.get_num_threads(),
-        data=Data(splits.name, sha256, splits.notes),
+        data=Data(splits.name, sha256, splits.notes, any(isinstance(note, DrawNote) for note in splits.notes)),
         clips={split: len(splits[split]) for split in ("train", "valid", "test")},
         processes=group.count(),
     )

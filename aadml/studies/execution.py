@@ -176,7 +176,8 @@ def check_same_study(jobs: Sequence[Job]) -> None:
     """Check that finished runs have the configs of their jobs, and that runs with the same data keys had equal data.
 
     The path of the data and the folders of other paths may differ, because shards may be trained on several machines.
-    The data of different seeds may differ if the seed draws clips or classes.
+    The data of different seeds may differ if the seed draws clips or classes. Only runs of an earlier version do not
+    record whether the seed draws any, so that their data are compared only within a seed.
 
     Raises:
         InputError: a run has a different config, or other data than another run, or is damaged.
@@ -188,8 +189,8 @@ def check_same_study(jobs: Sequence[Job]) -> None:
         continued_config(manifest, with_folders_of(read_config(manifest), config), advice)
         data, common = read_environment(manifest).data, config.common
         of_method = repr(config.options) if takes_captions(config.options) else ""
-        is_drawn = any(note.endswith(f"seed {common.seed})") for note in data.notes)
-        for seed, value in ((common.seed, data.sha256), (None, "" if is_drawn else data.sha256)):
+        of_all_seeds = {} if data.drawn is None else {None: "" if data.drawn else data.sha256}
+        for seed, value in ({common.seed: data.sha256} | of_all_seeds).items():
             key = (seed, replace(common, seed=0), repr(config.towers), of_method)
             known, other = first.setdefault(key, (value, job.folder))
             if known != value:

@@ -11,11 +11,13 @@ import pytest
 import torch
 
 import aadml
+from aadml.configuration.from_arguments import assemble
 from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import parse_as, to_bytes
 from aadml.runs import environment
+from aadml.runs.data import TrainingSource
 from aadml.runs.environment import Data, Environment, data_hash
 from tests.sound_files import tone, write_wav
 
@@ -50,11 +52,19 @@ def test_it_changes_with_everything_that_training_or_scoring_sees(splits):
 
 
 def test_an_environment_of_an_earlier_version_is_of_one_process():
-    data = Data("f.h5", "0" * 64, ())
+    data = Data("f.h5", "0" * 64, (), drawn=True)
     content = asdict(Environment("c", {}, "cpu", "x86", 1, data, {"train": 3}, processes=4))
     assert parse_as(Environment, to_bytes(content), Path("e.json")).processes == 4
-    del content["processes"]
-    assert parse_as(Environment, to_bytes(content), Path("e.json")).processes == 1
+    del content["processes"], content["data"]["drawn"]
+    earlier = parse_as(Environment, to_bytes(content), Path("e.json"))
+    assert (earlier.processes, earlier.data.drawn) == (1, None)
+
+
+def test_a_draw_of_validation_clips_in_memory_is_recorded(splits):
+    config = assemble(method="cca")
+    for data, drawn in ((splits, False), (splits.train, True)):
+        content = TrainingSource(data).splits(config)
+        assert environment.environment(content, "0" * 64, torch.device("cpu")).data.drawn is drawn
 
 
 def test_features_that_cannot_be_read_as_bytes_have_no_hash():

@@ -111,6 +111,32 @@ def test_a_merge_compares_the_data_of_seeds_that_draw_no_clips(valid, settings, 
         assert len(aadml.compare(data=data, output=tmp_path / "0", merge=True, **common).outcomes) == 2
 
 
+def test_a_merge_reads_draws_from_a_field_that_earlier_versions_lack(tmp_path, monkeypatch):
+    data, known = tmp_path / "f.h5", execution.read_environment
+    common = {"methods": "cca", "seeds": 2, "workers": 0, "settings": SMALL, "data": data}
+    note = "a fifth of each class was drawn for test (seed 0)"
+    contents = [synthetic(classes=4, train=60, valid=12, test=24, dimensions=(6, 8), seed=seed) for seed in (0, 1)]
+    for content in contents:
+        content.provenance["audio"]["notes"] = [note]
+    for name, shards in (("same", contents[:1] * 2), ("other", contents)):
+        for seed, content in enumerate(shards):
+            write_features(data, content)
+            aadml.compare(shard=f"{seed}/2", output=tmp_path / name / str(seed), **common)
+        (tmp_path / name / "1" / "runs" / "cca_seed1").rename(tmp_path / name / "0" / "runs" / "cca_seed1")
+    write_features(data, contents[0])
+    assert note in known(tmp_path / "same" / "0" / "runs" / "cca_seed0").data.notes
+    assert len(aadml.compare(output=tmp_path / "same" / "0", merge=True, **common).outcomes) == 2
+    with pytest.raises(InputError, match=r"cca_seed0 and .*cca_seed1 are runs on different data; remove"):
+        aadml.compare(output=tmp_path / "other" / "0", merge=True, **common)
+
+    def earlier(manifest):
+        environment = known(manifest)
+        return replace(environment, data=replace(environment.data, drawn=None))
+
+    monkeypatch.setattr(execution, "read_environment", earlier)
+    assert len(aadml.compare(output=tmp_path / "other" / "0", merge=True, **common).outcomes) == 2
+
+
 def test_a_shard_tells_how_many_of_its_runs_are_finished(tmp_path):
     config = resolve(open_config("aadml").values | {"data": "x.h5"})
     jobs = [Job(tmp_path / "ave" / "runs" / f"a={n}", config) for n in range(5)]

@@ -21,6 +21,12 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.manifest import RECORDING, SPLITS
 
 
+class DrawNote(str):
+    """Note on a split whose clips or classes were drawn by the seed of the run."""
+
+    __slots__ = ()
+
+
 def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, name: str = "") -> Splits:
     """Return the train, valid and test clips. Draw a missing validation split from train.
 
@@ -57,7 +63,7 @@ def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, n
         if RECORDING in content.columns:
             count = count_divided(chosen, np.flatnonzero(splits == "train"), names)
             how += f", {count} recordings divided" if count else ", no recording divided"
-        notes.append(f"{len(chosen)} train clips were set aside for validation ({how}, seed {seed})")
+        notes.append(DrawNote(f"{len(chosen)} train clips were set aside for validation ({how}, seed {seed})"))
     counts = Counter(content.labels[splits == "train"].tolist())
     lone = [content.class_names[label] for label, count in counts.items() if count == 1 and label != UNLABELLED]
     if lone and has_one_label(content):

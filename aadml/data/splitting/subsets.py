@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from aadml.comparison.clips import Splits
 from aadml.data.splitting.shared_clips import recording_notes
-from aadml.data.splitting.splits import clips_of, require_one_label, without_classes
+from aadml.data.splitting.splits import DrawNote, clips_of, require_one_label, without_classes
 from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.manifest import SPLITS
@@ -38,7 +38,7 @@ def few_a_class(
     """
     labels = splits.train.labels.numpy()
     chosen = _first_of_each(labels, count, seed)
-    notes = [f"{count} training clips per class were drawn, {len(chosen)} in all (seed {seed})"]
+    notes: list[str] = [DrawNote(f"{count} training clips per class were drawn, {len(chosen)} in all (seed {seed})")]
     if keep_unlabelled:
         fewer_labels = torch.full_like(splits.train.labels, UNLABELLED)
         fewer_labels[chosen] = splits.train.labels[chosen]
@@ -102,7 +102,7 @@ def disjoint_classes(content: FeatureFile, share: float, *, validation: float, s
     note = f"{train} classes are for training, {valid} for validation, {test} for test ({tested}; seed {seed})"
     split_of = {label: split for split, part in zip(SPLITS, parts, strict=True) for label in part}
     drawn = replace(content, splits=tuple(split_of.get(label, "") for label in content.labels.tolist()))
-    notes = (note, *recording_notes(drawn))
+    notes = (DrawNote(note), *recording_notes(drawn))
     return Splits(clips[0], clips[1], clips[2], name=name, notes=notes, provenance=content.provenance)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from aadml.search.checksums import ITEMS, BlockChecks, check_facts
-from aadml.search.store import connect, is_immutable, reading
+from aadml.search.store import connect, reading
 
 State = TypeVar("State")
 
@@ -21,8 +21,7 @@ class LatestState(Generic[State]):
         read: function that reads the state in an open transaction.
 
     Attributes:
-        database: the connection; a new connection is opened if the file was replaced, or was changed without notice to
-            the connection.
+        database: the connection; a new connection is opened after a change or replacement of the file.
         items: verification of the items.
         state: result of `read` for the latest transaction.
         lock: lock of the connection and the state.
@@ -41,16 +40,12 @@ class LatestState(Generic[State]):
         database = connect(self._path)
         try:
             with reading(database, self._path):
-                self._read_state(database)
+                check_facts(database)
+                items, state = BlockChecks(database, ITEMS), self._read(database)
         except BaseException:
             database.close()
             raise
-        self.database, self._identity = database, identity
-
-    def _read_state(self, database: sqlite3.Connection) -> None:
-        check_facts(database)
-        items, version, state = BlockChecks(database, ITEMS), _version(database), self._read(database)
-        self.items, self.state, self._seen = items, state, version
+        self.database, self.items, self.state, self._identity = database, items, state, identity
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -65,24 +60,13 @@ class LatestState(Generic[State]):
                 self._open()
                 before.close()
             with reading(self.database, self._path):
-                if _version(self.database) != self._seen:
-                    self._read_state(self.database)
                 yield self.database
 
 
-def _version(database: sqlite3.Connection) -> int:
-    """Return the counter of SQLite that changes when another connection writes to the file."""
-    return int(database.execute("PRAGMA data_version").fetchone()[0])
-
-
 def _identity(path: Path) -> tuple[int, ...]:
-    """Return the device and inode of a file, with its size and time of change if SQLite detects no changes.
-
-    The result for a missing file is an empty tuple.
-    """
+    """Return the device, inode, size and time of change of a file; an empty tuple for a missing file."""
     try:
         status = path.stat()
     except FileNotFoundError:
         return ()
-    changes = (status.st_size, status.st_mtime_ns) if is_immutable(path) else ()
-    return status.st_dev, status.st_ino, *changes
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

@@ -36,21 +36,16 @@ Columns = Mapping[str, str]
 """Further column -> its SQL type: TEXT or NUMERIC."""
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,12})?")
-_WAIT = 30.0  # seconds that a transaction waits for another transaction
-_LOG_WAIT = 1000  # milliseconds that the removal of the log waits for readers
+_BEGIN = "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN;"  # the rename makes the transaction atomic
 _NEW = f"""
-PRAGMA journal_mode = OFF;  -- the rename is the transaction
-PRAGMA synchronous = OFF;
 PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {VERSION};
-BEGIN;
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE item (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, split TEXT NOT NULL, label TEXT NOT NULL, \
 audio, visual, digest BLOB NOT NULL);
 CREATE INDEX item_label ON item (label);
 {checksums.SCHEMA};
 {" ".join(f"CREATE TABLE vector_{m} (number INTEGER PRIMARY KEY, content BLOB NOT NULL);" for m in MODALITIES)}
-COMMIT;
 """
 
 
@@ -138,10 +133,14 @@ def connect(path: Path) -> sqlite3.Connection:
         raise InputError(f"{path} is not a file; pass the file of an index")
     if not path.is_file():
         raise InputError(f"{path} does not exist; build the index with `aadml index SOURCE -o {quote(str(path))}`")
-    mode = "rw" if _is_writable(path) else "ro"
-    address = f"{path.absolute().as_uri()}?mode={mode}{'&immutable=1' * is_immutable(path)}"
+    return _opened(path, path, "mode=ro&immutable=1")  # without locks, since a change replaces the file
+
+
+def _opened(file: Path, path: Path, mode: str) -> sqlite3.Connection:
+    """Open a file of an index; `path` is its name in messages."""
     with _errors_in_one_line(path):
-        database = sqlite3.connect(address, uri=True, timeout=_WAIT, isolation_level=None, check_same_thread=False)
+        address = f"{file.absolute().as_uri()}?{mode}"
+        database = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
         try:
             (kind,) = database.execute("PRAGMA application_id").fetchone()
             (version,) = database.execute("PRAGMA user_version").fetchone()
@@ -159,27 +158,9 @@ def connect(path: Path) -> sqlite3.Connection:
     return database
 
 
-def _is_writable(path: Path) -> bool:
-    return all(os.access(place, os.W_OK) for place in (path, Path(os.path.realpath(path)).parent))
-
-
-def _logs_of(path: Path) -> tuple[Path, Path]:
-    """Return the write-ahead log of an index, and the index of this log."""
-    file = os.path.realpath(path)  # as SQLite, which follows links
-    return Path(f"{file}-wal"), Path(f"{file}-shm")
-
-
-def is_immutable(path: Path) -> bool:
-    """Return whether an index is opened without locks: the folder cannot be written, and no process has a log.
-
-    SQLite detects no changes through such a connection.
-    """
-    return not _is_writable(path) and not _logs_of(path)[0].exists()
-
-
 @contextmanager
 def reading(database: sqlite3.Connection, path: Path) -> Iterator[None]:
-    """Open a transaction that reads one state of the index, even if another process writes at the same time.
+    """Open a transaction that reads one state of the index.
 
     Raises:
         InputError: the index is damaged, or the database cannot be read.
@@ -213,10 +194,6 @@ def _errors_in_one_line(path: Path) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         if code == sqlite3.SQLITE_FULL:
             raise InputError(f"{path} cannot be written ({error}); free some space or choose another path") from error
-        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise InUseError(
-                f"{path} is in use by another process; try again when that process has finished"
-            ) from error
         if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY):
             raise InputError(
                 f"{path} cannot be opened or written ({error}); check the permissions of the file and its folder"
@@ -225,25 +202,27 @@ def _errors_in_one_line(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open an index for one transaction, which an exception rolls back.
+def writing(path: Path, *, is_new: bool = False) -> Iterator[sqlite3.Connection]:
+    """Open a copy of an index, or a new index, for one transaction. The written file then replaces the index.
 
-    Readers read the state before or after the transaction. After the transaction, the write-ahead log is empty, unless
-    a reader uses the log longer than a second. A file that replaces the index then starts without log entries of the
-    index.
+    Readers read the state before or after the transaction. An exception removes the written file. `only_writer`
+    excludes other writers.
 
     Raises:
-        InputError: the index is damaged, in use by another process, or cannot be written.
+        InputError: the index is damaged or cannot be written.
     """
-    with closing(connect(path)) as database, _errors_in_one_line(path):
-        database.execute("BEGIN IMMEDIATE")
-        checksums.check_facts(database)
-        yield database
-        checksums.seal_facts(database)
-        database.execute("COMMIT")  # an exception skips the commit, and closing rolls back
-        with suppress(sqlite3.Error):  # the transaction is complete in the log
-            database.execute(f"PRAGMA busy_timeout = {_LOG_WAIT}")
-            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with atomic_path(path) as temporary, _errors_in_one_line(path):
+        if not is_new:
+            shutil.copyfile(path, temporary)
+        with closing(sqlite3.connect(temporary) if is_new else _opened(temporary, path, "mode=rw")) as database:
+            database.executescript(_BEGIN + _NEW * is_new)
+            if not is_new:
+                checksums.check_facts(database)
+            yield database
+            checksums.seal_facts(database)
+            database.execute("COMMIT")
+    for suffix in ("-wal", "-shm"):  # of an earlier version of aadml; SQLite would apply the log to the new file
+        Path(f"{os.path.realpath(path)}{suffix}").unlink(missing_ok=True)
 
 
 @contextmanager
@@ -286,7 +265,7 @@ def only_writer(path: Path) -> Iterator[Path]:
 
 
 def create(path: Path, facts: IndexFacts, columns: Columns, entries: Iterable[Entry]) -> None:
-    """Write a new index under a temporary name, and rename the complete file.
+    """Write a new index in one transaction.
 
     Args:
         path: path of the index.
@@ -297,17 +276,8 @@ def create(path: Path, facts: IndexFacts, columns: Columns, entries: Iterable[En
     Raises:
         InputError: the index cannot be written.
     """
-    with atomic_path(path) as temporary:
-        temporary.unlink()
-        with _errors_in_one_line(path), closing(sqlite3.connect(temporary, isolation_level=None)) as database:
-            database.executescript(_NEW)
-            database.execute("BEGIN")
-            _write(database, facts, columns, (), entries)
-            checksums.seal_facts(database)
-            database.execute("COMMIT")
-            database.execute("PRAGMA journal_mode = WAL")
-        for log in _logs_of(path):  # of an earlier file, which SQLite would apply to the new file
-            log.unlink(missing_ok=True)
+    with writing(path, is_new=True) as database:
+        _write(database, facts, columns, (), entries)
 
 
 def change(path: Path, facts: IndexFacts, columns: Columns, removed: Iterable[str], entries: Iterable[Entry]) -> None:
@@ -322,7 +292,7 @@ def change(path: Path, facts: IndexFacts, columns: Columns, removed: Iterable[st
         entries: new items, and replacements of items of the same id.
 
     Raises:
-        InputError: the index is damaged, in use by another process, or cannot be written.
+        InputError: the index is damaged or cannot be written.
     """
     with writing(path) as database:
         _write(database, facts, columns, removed, entries)

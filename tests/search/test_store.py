@@ -1,9 +1,12 @@
 """The store: what is written is read, a reader sees one state, a condition reads and nothing else."""
 
 import shutil
+import signal
 import sqlite3
+import subprocess
+import sys
 import threading
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,7 @@ from aadml.search.browsing import browse
 from aadml.search.captions import known_items
 from aadml.search.filters import searchable_columns
 from aadml.search.items import items_of, vectors_of
-from aadml.search.store import Entry, Item, change, columns_of, connect, create, only_writer, reading, writing
+from aadml.search.store import Entry, Item, change, columns_of, connect, create, only_writer, reading
 from tests.search.small_index import COLUMNS, FACTS, entry, matching_ids, read
 
 
@@ -190,32 +193,26 @@ def test_what_is_no_index_is_refused(tmp_path, index):
         connect(index)
 
 
-@pytest.mark.parametrize("locked", ["file", "folder", "both", None])
-def test_an_index_that_cannot_be_written_is_read(index, monkeypatch, locked):
-    denied = {"file": [index], "folder": [index.parent], "both": [index, index.parent], None: []}[locked]
-    monkeypatch.setattr("aadml.search.store.os.access", lambda path, _: path not in denied)
-    addresses, opened = [], sqlite3.connect
-    monkeypatch.setattr(
-        sqlite3, "connect", lambda *w, **o: addresses.append(w[0].rpartition("?")[2]) or opened(*w, **o)
-    )
+def test_a_reader_only_reads_the_file_of_an_index(index):
+    other = index.with_name("other.index")
+    create(other, FACTS, COLUMNS, [entry("new", 7)])
+    with closing(sqlite3.connect(other)) as database:
+        assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+        database.execute("PRAGMA journal_mode = WAL")  # as in earlier versions
+        database.execute("UPDATE item SET id = 'other'")
+        database.commit()
+        log = index.with_name("other.index-wal").read_bytes()
+    index.with_name("clips.index-wal").write_bytes(log)
+    before = sorted(index.parent.iterdir())
     assert read(index) == (["a", "b", "c"], [1, 2, 3])
-    assert addresses == ["mode=ro&immutable=1" if locked else "mode=rw"]
-    index.with_name("clips.index-wal").write_bytes(b"")  # of a writer, whose changes are read too
-    assert read(index) == (["a", "b", "c"], [1, 2, 3])
-    assert addresses[1:] == ["mode=ro" if locked else "mode=rw"]
-
-
-def test_a_transaction_that_waits_too_long_for_another_is_refused(index, monkeypatch):
-    monkeypatch.setattr(store, "_WAIT", 0.01)
-    with writing(index), pytest.raises(InUseError, match="is in use by another process; try again"), writing(index):
-        pass
+    with closing(connect(index)) as database, pytest.raises(sqlite3.OperationalError, match="readonly"):
+        database.execute("UPDATE item SET id = 'b'")
+    assert sorted(index.parent.iterdir()) == before
 
 
 @pytest.mark.parametrize(
     ("code", "kind", "says"),
     [
-        (sqlite3.SQLITE_BUSY, InUseError, "is in use by another process; try again when that process has finished"),
-        (sqlite3.SQLITE_LOCKED | 1 << 8, InUseError, "is in use by another process"),
         (sqlite3.SQLITE_CANTOPEN | 2 << 8, InputError, r"cannot be opened or written \(why\); check the permissions"),
         (sqlite3.SQLITE_READONLY, InputError, r"cannot be opened or written \(why\); check the permissions of the"),
         (sqlite3.SQLITE_FULL, InputError, r"cannot be written \(why\); free some space or choose another path"),
@@ -306,26 +303,73 @@ def test_columns_may_have_the_names_of_statements(index):
         assert next(items_of(database, [1])).columns == columns
 
 
-@pytest.mark.parametrize("is_delayed", [True, False])
-def test_a_rebuilt_index_has_nothing_from_the_log_of_the_removed_file(index, is_delayed):
-    with closing(connect(index)) as server:
-        with reading(server, index) if is_delayed else nullcontext():
-            known_items(server)
-            change(index, FACTS, COLUMNS, ["a"], [entry("d", 4)])
+def test_a_removed_index_does_not_change_the_next_index(index):
+    with closing(connect(index)) as server, reading(server, index):
+        before = known_items(server)
+        change(index, FACTS, COLUMNS, ["a"], [entry("d", 4)])
         index.unlink()
         create(index, FACTS, COLUMNS, [entry("new", 7)])
         assert read(index) == (["new"], [7])
+        assert known_items(server) == before
+
+
+KILLED = """
+import os, signal, sys
+from contextlib import closing
+from pathlib import Path
+
+from aadml.feature_extraction.ground import atomic
+from aadml.search.captions import known_items
+from aadml.search.store import change, connect, reading
+from tests.search.small_index import COLUMNS, FACTS, entry
+
+path, moment = Path(sys.argv[1]), sys.argv[2]
+
+def kill(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def entries():
+    yield entry("d", 4)
+    if moment == "items":
+        kill()
+
+if moment == "rename":
+    atomic.flush_to_disk = kill
+with closing(connect(path)) as server, reading(server, path):
+    known_items(server)
+    change(path, FACTS, COLUMNS, ["a"], entries())
+    kill()
+"""
+
+
+@pytest.mark.parametrize("moment", ["items", "rename", "end"])
+def test_after_a_kill_another_index_can_be_moved_over_an_index(index, moment):
+    other = index.with_name("other.index")
+    create(other, FACTS, COLUMNS, [entry("new", 7)])
+    killed = subprocess.run([sys.executable, "-c", KILLED, index, moment], cwd=Path(__file__).parents[2], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    copy = Path(shutil.copy(index, index.with_name("copy.index")))
+    assert read(copy) == ((["b", "c", "d"], [2, 3, 4]) if moment == "end" else (["a", "b", "c"], [1, 2, 3]))
+    copy.unlink()
+    other.replace(index)
     assert read(index) == (["new"], [7])
+    with only_writer(index):
+        change(index, FACTS, COLUMNS, [], [entry("x", 8)])
+    assert read(index) == (["new", "x"], [7, 8])
+    assert list(index.parent.iterdir()) == [index]
 
 
-def test_a_file_that_replaces_an_index_has_nothing_from_its_log(index, tmp_path):
-    create(tmp_path / "other.index", FACTS, COLUMNS, [entry("new", 7)])
-    with closing(connect(index)) as server:
+def test_an_index_of_an_earlier_version_is_updated_without_its_log(index):
+    with closing(sqlite3.connect(index)) as server:
+        server.execute("PRAGMA journal_mode = WAL")
+        server.execute("UPDATE item SET split = 'valid'")
+        server.commit()
+        assert index.with_name("clips.index-wal").stat().st_size
         change(index, FACTS, COLUMNS, ["a"], [entry("d", 4)])
-        known_items(server)
-        (tmp_path / "other.index").replace(index)
-        assert read(index) == (["new"], [7])
-    assert read(index) == (["new"], [7])
+        assert list(index.parent.iterdir()) == [index]
+    assert read(index) == (["b", "c", "d"], [2, 3, 4])
+    with closing(sqlite3.connect(index)) as database:
+        assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
 def test_the_log_of_the_target_of_a_link_is_removed(index, tmp_path):

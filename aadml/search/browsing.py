@@ -49,40 +49,47 @@ def browse(database: sqlite3.Connection, numbers: Sequence[int] | None, offset: 
         limit: largest number of clips of the page.
     """
     conditions = [f"{CAPTION_COLUMNS[0]} = ''"] if CAPTION_COLUMNS[0] in columns_in(database) else []
+    tables = tables_of(database) if conditions else "item"  # a join takes as long as the counts
     values: tuple[str, ...] = ()
     if numbers is not None:
         conditions.append("number IN (SELECT value FROM json_each(?))")
         values = (json.dumps(numbers),)
-    source = f"FROM {tables_of(database)} WHERE {' AND '.join(conditions) or 1}"
+    condition = f"WHERE {' AND '.join(conditions) or 1}"
+    source = f"FROM {tables} {condition}"
     (total,) = database.execute(f"SELECT count(*) {source}", values).fetchone()
     mixed = f"SELECT number {source} ORDER BY number * {_STRIDE} % {_ROOM}, number LIMIT ? OFFSET ?"
     chosen = [row[0] for row in database.execute(mixed, (*values, limit, offset))]
-    by_class = f"SELECT min(number) {source} GROUP BY label ORDER BY count(*) DESC, label LIMIT {_EXAMPLES}"
-    examples = [row[0] for row in database.execute(by_class, values)]
+    frequent, classes, examples = _classes(database, source, values)
     if len(examples) == 1:  # no classes
         examples = chosen[:_EXAMPLES]
     items = [tuple(zip(some, items_of(database, some), strict=True)) for some in (chosen, examples)]
-    frequent, classes = _classes(database, source, values)
     counts = {"label": frequent} if frequent else {}
-    return Browsed(total, items[0], {**counts, **_counts(database, source, values)}, classes, items[1])
+    return Browsed(total, items[0], {**counts, **_counts(database, tables, condition, values)}, classes, items[1])
 
 
-def _classes(database: sqlite3.Connection, source: str, values: tuple[str, ...]) -> tuple[dict[str, int], int]:
-    """Count the clips of the most frequent classes, in descending order, and the classes."""
-    labels = f"SELECT label, count(*) {source} GROUP BY label"
-    query = f"SELECT max(instr(label, '{LABELS_SEPARATOR}')), sum(label != '') FROM ({labels})"
+def _classes(
+    database: sqlite3.Connection, source: str, values: tuple[str, ...]
+) -> tuple[dict[str, int], int, list[int]]:
+    """Count the clips of the most frequent classes, in descending order, and the classes.
+
+    The last result is the numbers of clips with the most frequent labels.
+    """
+    query = f"SELECT max(instr(label, '{LABELS_SEPARATOR}')), count(DISTINCT nullif(label, '')) {source}"
     joins, classes = database.execute(query, values).fetchone()
-    if not joins:
-        query = f"{labels} HAVING label != '' ORDER BY 2 DESC, label LIMIT {MOST_CLASSES}"
-        return {str(label): count for label, count in database.execute(query, values)}, classes or 0
+    most = -1 if joins else MOST_CLASSES + 1  # one label may be empty
+    query = f"SELECT label, count(*), min(number) {source} GROUP BY label ORDER BY 2 DESC, label LIMIT {most}"
+    groups = database.execute(query, values).fetchall()
     counts: Counter[str] = Counter()
-    for label, count in database.execute(labels, values):
+    for label, count, _ in groups:
         for name in {*str(label).split(LABELS_SEPARATOR)} - {""}:
             counts[name] += count
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_CLASSES]), len(counts)
+    frequent = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_CLASSES])
+    return frequent, len(counts) if joins else classes, [number for *_, number in groups[:_EXAMPLES]]
 
 
-def _counts(database: sqlite3.Connection, source: str, values: tuple[str, ...]) -> dict[str, dict[str, int]]:
+def _counts(
+    database: sqlite3.Connection, tables: str, condition: str, values: tuple[str, ...]
+) -> dict[str, dict[str, int]]:
     """Count the values of each column that has few values and does not contain classes, captions or times."""
     counts, stored = {}, stored_columns(database)
     for column in ("split", *columns_in(database)):
@@ -90,7 +97,8 @@ def _counts(database: sqlite3.Connection, source: str, values: tuple[str, ...]) 
             continue
         by, text = quoted(column), TEXT_OF + column
         value = f"min({quoted(text)})" if text in stored else by
-        query = f"SELECT {value}, count(*) {source} GROUP BY {by} ORDER BY 2 DESC, {by} LIMIT {MOST_VALUES + 1}"
+        groups = f"FROM {tables if column == 'split' else 'extra'} {condition} GROUP BY {by}"
+        query = f"SELECT {value}, count(*) {groups} ORDER BY 2 DESC, {by} LIMIT {MOST_VALUES + 1}"
         rows = database.execute(query, values).fetchall()
         shown = {str(value): count for value, count in rows if value not in (None, "")}
         if shown and len(rows) <= MOST_VALUES:

@@ -35,18 +35,26 @@ def test_conditions(index, where, ids):
     assert matching_ids(index, where) == ids
 
 
-def test_classes_that_the_page_filters_are_compared_with_each_label_once(tmp_path):
-    labels = ["a", "b|a", "ab", "", "c|b", "b"]
-    create(tmp_path / "i", FACTS, {}, [Entry(Item(f"{n}", label=f"{x}"), b"", {}) for n, x in enumerate(labels)])
+@pytest.mark.parametrize(("clips", "labels"), [(20_000, 300), (40_000, 40_000)])
+def test_classes_that_the_page_filters_are_compared_with_each_label_once(tmp_path, clips, labels):
     page = (files("aadml.search") / "page" / "browse.js").read_text()
     chosen = re.search('LABELS = "(.*)"', page)[1]
-    where = f"item.label IN (SELECT label FROM ({chosen}) WHERE instr(l, '|a|') OR instr(l, '|c|'))"
-    assert matching_ids(tmp_path / "i", where) == ["0", "1", "4"]
-    create(tmp_path / "j", FACTS, {}, [Entry(Item(f"{n}", label=f"{n % 300}"), b"", {}) for n in range(20_000)])
-    any_of = " OR ".join(f"instr(l, '|{n}|')" for n in range(50))
-    where = f"item.label IN (SELECT label FROM ({chosen}) WHERE {any_of})"
+
+    def filtered(names):
+        same, joined = (
+            ", ".join(f"'{name}'" for name in names),
+            " OR ".join(f"instr(l, '|{name}|')" for name in names),
+        )
+        return f"(item.label IN ({same}) OR item.label IN (SELECT label FROM ({chosen}) WHERE {joined}))"
+
+    few = ["a", "b|a", "ab", "", "c|b", "b"]
+    create(tmp_path / "i", FACTS, {}, [Entry(Item(f"{n}", label=f"{x}"), b"", {}) for n, x in enumerate(few)])
+    assert matching_ids(tmp_path / "i", filtered("ac")) == ["0", "1", "4"]
+    create(tmp_path / "j", FACTS, {}, [Entry(Item(f"{n}", label=f"{n % labels}"), b"", {}) for n in range(clips)])
     with closing(connect(tmp_path / "j")) as database, reading(database, tmp_path / "j"):
-        assert len(matching(database, where, seconds=0.1)) == 3350
+        assert len(matching(database, filtered(range(40)), seconds=0.1)) == len(
+            [n for n in range(clips) if n % labels < 40]
+        )
 
 
 @pytest.mark.parametrize("name", ['item."labl"', 'extra."labl"', "labl"])

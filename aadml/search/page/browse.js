@@ -6,13 +6,14 @@ const PAGE = 24, COLORS = 8, SHOWN = 12;
 const quoted = (text, mark) => mark + text.replaceAll(mark, mark + mark) + mark;
 
 // SQLite reads a quoted name as a text if no column has this name, but refuses a qualified name. A label may join several
-// classes, so classes are compared once with each label, and LIMIT keeps SQLite from comparing them with each clip.
-const LABELS = "SELECT label, '|' || label || '|' AS l FROM item GROUP BY label LIMIT -1";
+// classes, so classes are compared once with each such label, and LIMIT keeps SQLite from comparing them with each clip.
+const LABELS = "SELECT label, '|' || label || '|' AS l FROM item WHERE instr(label, '|') GROUP BY label LIMIT -1";
 const among = (column, texts) => {
   const name = `${["label", "split"].includes(column) ? "item" : "extra"}.${quoted(column, '"')}`;
-  if (column !== "label") return `${name} IN (${texts.map((text) => quoted(text, "'")).join(", ")})`;
+  const same = `${name} IN (${texts.map((text) => quoted(text, "'")).join(", ")})`;
+  if (column !== "label") return same;
   const classes = texts.map((text) => `instr(l, ${quoted(`|${text}|`, "'")})`).join(" OR ");
-  return `${name} IN (SELECT label FROM (${LABELS}) WHERE ${classes})`;
+  return `(${same} OR ${name} IN (SELECT label FROM (${LABELS}) WHERE ${classes}))`;
 };
 // The SQL condition that joins chosen values ({column: [value, ...]}) and a typed condition.
 export const condition = (values, typed) => [

@@ -180,6 +180,7 @@ def test_the_whole_story(opened, media, site):
         player.and_(page.locator(".playing")).wait_for(timeout=WAIT)
     assert first.get_attribute("aria-pressed") == "false"  # one player at a time
     page.locator("#hits").get_by_label("More like this: b.mp4").click()
+    page.wait_for_selector("#query .card", timeout=WAIT)  # the hits before may begin with the same clip
     assert hits(page, "b.mp4") == ["b.mp4", "a.mp4"]
     link = page.url
     assert "clip=b.mp4&from=audio&to=audio" in link
@@ -290,6 +291,27 @@ def test_a_point_of_the_map_shows_its_clip(opened):
     page.wait_for_function("() => document.getElementById('map-note').textContent.startsWith('4 points')", timeout=WAIT)
     page.locator("#map").click(position={"x": 5, "y": 5})
     page.wait_for_selector("#picked .card video", timeout=WAIT)
+    assert events == []
+
+
+def test_the_map_and_its_legend_show_each_class_of_a_label(opened):
+    page, events = opened()
+    classes = ["", "cat", "cat|dog"]
+    page.route(
+        "**/map?*", lambda route: route.fulfill(json={"classes": classes, "points": [[1, 0, 1000, 2], [2, 0, 0, 0]]})
+    )
+    page.reload()
+    page.wait_for_function("() => document.getElementById('map-note').textContent.startsWith('2 points')", timeout=WAIT)
+    assert page.locator("#map-note").inner_text() == (
+        "2 points by class (several colors: several classes); click a point to play its clip."
+    )
+    assert page.locator("#legend li").all_inner_texts() == ["no class", "cat", "dog"]
+    drawn, legend = page.evaluate("""() => {
+      const column = document.getElementById("map").getContext("2d").getImageData(13, 0, 1, 520).data;
+      const at = (y) => `rgb(${[...column.slice(4 * y, 4 * y + 3)].join(", ")})`;
+      const colors = [...document.querySelectorAll("#legend i")].map((dot) => getComputedStyle(dot).backgroundColor);
+      return [[at(505), at(15), at(12)], colors]; }""")
+    assert drawn == legend
     assert events == []
 
 

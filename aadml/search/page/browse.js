@@ -61,22 +61,29 @@ export const showMap = async (of, actions) => {
   const canvas = at("map"), pen = canvas.getContext("2d"), edge = 14;
   const { points, classes } = await answer(`map?of=${of}`);
   const place = ([, x, y]) => [edge + x / 1000 * (canvas.width - 2 * edge), edge + (1000 - y) / 1000 * (canvas.height - 2 * edge)];
-  const size = points.length > 2000 ? 2 : 4;
+  const size = points.length > 2000 ? 2 : 4, full = 2 * Math.PI;
+  const parts = classes.map((label) => (label ? label.split("|").filter(Boolean) : [""]));
+  const names = [...new Set(parts.flat())].sort();
+  const colors = new Map(names.map((name, n) => [name, color(n, names.length)]));
   const draw = (chosen) => {
     pen.clearRect(0, 0, canvas.width, canvas.height);
     for (const point of points) {
       const [x, y] = place(point);
-      pen.fillStyle = color(point[3], classes.length);
-      pen.beginPath();
-      pen.arc(x, y, point === chosen ? 9 : size, 0, 7);
-      pen.fill();
+      parts[point[3]].forEach((name, n, { length }) => {
+        pen.fillStyle = colors.get(name);
+        pen.beginPath();
+        pen.moveTo(x, y);
+        pen.arc(x, y, point === chosen ? 9 : size, full * n / length, full * (n + 1) / length);
+        pen.fill();
+      });
     }
   };
   draw();
-  at("map-note").textContent = `${count(points.length)} points${classes.length > 1 ? " by class" : ""}; click a point to play its clip.`;
-  at("legend").replaceChildren(...(classes.length > 1 && classes.length <= 24 ? classes : []).map((name, n) => {
+  const by = names.length > 1 ? ` by class${parts.some((some) => some.length > 1) ? " (several colors: several classes)" : ""}` : "";
+  at("map-note").textContent = `${count(points.length)} points${by}; click a point to play its clip.`;
+  at("legend").replaceChildren(...(names.length > 1 && names.length <= 24 ? names : []).map((name) => {
     const item = make("li"), dot = make("i");
-    dot.style.background = color(n, classes.length);
+    dot.style.background = colors.get(name);
     item.append(dot, name || "no class");
     return item;
   }));

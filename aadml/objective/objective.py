@@ -272,16 +272,20 @@ class Objective(nn.Module):
 
     def _part(self, loss_of: Loss, comparison: Comparison) -> tuple[Tensor, Tensor]:
         """Return this process's parts of the loss and of the share of nonzero terms in a direction."""
-        compute: Callable[[Comparison], Any] = loss_of if self.divided else partial(_reduced, loss_of, self.reduction)
-        if self.compiled and self.training:
-            compute = self._graphs[loss_of] = self._graphs.get(loss_of) or compiled(compute)
         if not self.divided:
-            loss, share = compute(comparison)
+            loss, share = self._run(loss_of, partial(_reduced, loss_of, self.reduction))(comparison)
             return group.portion(loss), group.portion(share)
-        terms = terms_of(compute, _own_anchors(comparison))
+        terms = terms_of(self._run(loss_of, loss_of), _own_anchors(comparison))
         here = Counts.of(terms)
         counts = here.over_processes()
         return reduce(terms, self.reduction, counts), here.active / counts.possible.clamp_min(1)
+
+    def _run(self, loss_of: Loss, compute: Callable[[Comparison], Any]) -> Callable[[Comparison], Any]:
+        """Return `compute`, or its compiled form, which is kept for the loss."""
+        if not (self.compiled and self.training):
+            return compute
+        self._graphs[loss_of] = self._graphs.get(loss_of) or compiled(compute)
+        return self._graphs[loss_of]
 
 
 def terms_of(loss: Loss, comparison: Comparison) -> Terms:
@@ -353,6 +357,7 @@ def compiled(compute: Callable[[Comparison], Any]) -> Callable[[Comparison], Any
         try:
             return graph(comparison)
         except (torch._dynamo.exc.TorchDynamoException, _limit_error()) as error:
+            compute(comparison)  # a loss that breaks its contract has an error of its own
             raise InputError(
                 f"training.compile: the loss cannot be compiled ({one_line(str(error))[:80]}); "
                 "set training.compile to false"

@@ -11,7 +11,7 @@ Communicating functions raise ProcessLost if another worker ended or does not re
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -33,6 +33,9 @@ TIMEOUT = timedelta(minutes=30)
 """Maximum wait for other workers, including validation on rank 0, before the job ends."""
 
 
+BUCKET = 25 << 20
+"""Bytes of gradients summed over workers in one message."""
+
 _FACTS = ":facts"  # no tensor has this name, since tensors are named after Python attributes
 
 
@@ -40,6 +43,7 @@ _FACTS = ":facts"  # no tensor has this name, since tensors are named after Pyth
 class _Place:
     rank: int = 0
     count: int = 1
+    gradients: Any = None  # group of all workers for the sums of gradients
 
 
 _ALONE = _Place()
@@ -68,7 +72,7 @@ def joined() -> Iterator[None]:
     own_cards = cards > 0 and cards >= launch.processes_here()
     with _answered():
         distributed.init_process_group("cpu:gloo,cuda:nccl" if own_cards else "gloo", timeout=TIMEOUT)
-    with _set(_job, _Place(distributed.get_rank(), distributed.get_world_size())):
+    with _set(_job, _Place(distributed.get_rank(), distributed.get_world_size(), distributed.new_group())):
         try:
             yield
         except BaseException:
@@ -184,20 +188,84 @@ def summed(values: Sequence[Tensor]) -> list[Tensor]:
 
 def largest(values: Tensor) -> Tensor:
     """Return the maximum over all workers, entry by entry."""
-    return _reduced(values, distributed.ReduceOp.MAX) if _is_divided() else values
-
-
-def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
-    """Sum the gradient of each parameter over all workers; a gradient that is None on all workers remains None."""
     if not _is_divided():
+        return values
+    return _reduced(values.clone(memory_format=torch.contiguous_format), distributed.ReduceOp.MAX)
+
+
+@contextmanager
+def summed_gradients(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
+    """Sum the gradient of each parameter over all workers, during the one backward pass in the context.
+
+    Gradients are sent in buckets, each as soon as the backward pass has computed its gradients, as in PyTorch DDP
+    (Li et al., 2020). A gradient that is None on all workers remains None.
+
+    Reference: Li et al., PyTorch distributed, PVLDB 2020, https://arxiv.org/abs/2006.15704
+    """
+    if not _is_divided():
+        yield
         return
-    trained = [parameter for parameter in parameters if parameter.requires_grad]
-    flags = torch.tensor([float(parameter.grad is not None) for parameter in trained], device=trained[0].device)
-    grads = [torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in trained]
-    sums = _reduced(torch.cat([flags, *(grad.flatten() for grad in grads)]))
-    parts = sums[len(trained) :].split([parameter.numel() for parameter in trained])
-    for parameter, part, present in zip(trained, parts, sums[: len(trained)].tolist(), strict=True):
-        parameter.grad = part.view_as(parameter) if present else None
+    buckets = _Buckets([parameter for parameter in parameters if parameter.requires_grad], _place.get().gradients)
+    hooks = [one.register_post_accumulate_grad_hook(buckets.computed) for one in buckets.parameters]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+    buckets.finish()
+
+
+class _Buckets:
+    """Sums of gradients over all workers, in messages of about BUCKET bytes that every worker sends in one order.
+
+    Args:
+        parameters: parameters in the order of the forward pass; a backward pass computes the last gradients first.
+        channel: group of all workers for these messages only. Other messages of a backward pass may come before or
+            after them.
+    """
+
+    def __init__(self, parameters: Sequence[nn.Parameter], channel: Any) -> None:
+        self.parameters, self._channel = parameters, channel
+        self._buckets: list[list[nn.Parameter]] = [[]]
+        self._sent: list[tuple[Tensor, Any]] = []
+        self._place: dict[Tensor, int] = {}
+        size = 0
+        for parameter in reversed(parameters):
+            if size and size + parameter.nbytes > BUCKET:
+                self._buckets.append([])
+                size = 0
+            size += parameter.nbytes
+            self._buckets[-1].append(parameter)
+            self._place[parameter] = len(self._buckets) - 1
+        self._missing = [len(bucket) for bucket in self._buckets]
+
+    def computed(self, parameter: Tensor) -> None:
+        """Send the next buckets whose gradients are all computed, now that the gradient of `parameter` is."""
+        self._missing[self._place[parameter]] -= 1
+        while len(self._sent) < len(self._buckets) and not self._missing[len(self._sent)]:
+            self._send()
+
+    def finish(self) -> None:
+        """Send the other buckets, and set every gradient to its sum."""
+        while len(self._sent) < len(self._buckets):
+            self._send()
+        for bucket, (wire, work) in zip(self._buckets, self._sent, strict=True):
+            with _answered():
+                work.wait()
+            sums = wire.to(bucket[0].device)
+            parts = sums[len(bucket) :].split([parameter.numel() for parameter in bucket])
+            for parameter, part, present in zip(bucket, parts, sums[: len(bucket)].tolist(), strict=True):
+                parameter.grad = part.view_as(parameter) if present else None
+
+    def _send(self) -> None:
+        bucket = self._buckets[len(self._sent)]
+        flags = torch.tensor([float(parameter.grad is not None) for parameter in bucket], device=bucket[0].device)
+        grads = [torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in bucket]
+        wire = _sent(torch.cat([flags, *(grad.flatten() for grad in grads)]))
+        with _answered():
+            self._sent.append((wire, distributed.all_reduce(wire, group=self._channel, async_op=True)))
+        for parameter in bucket:
+            parameter.grad = None  # the message holds a copy
 
 
 def by_first(compute: Callable[[], Mapping[str, T]]) -> dict[str, T]:
@@ -250,7 +318,7 @@ class _Gathered(torch.autograd.Function):
 
 
 def _reduced(values: Tensor, how: Any = distributed.ReduceOp.SUM) -> Tensor:
-    """Reduce values over all workers, through the CPU if workers share a GPU."""
+    """Reduce values over all workers, through the CPU if workers share a GPU. `values` may be overwritten."""
     wire = _sent(values)
     with _answered():
         distributed.all_reduce(wire, how)
@@ -270,9 +338,9 @@ def _all_rows(part: Tensor, total: int) -> Tensor:
 
 
 def _sent(values: Tensor) -> Tensor:
-    """Return a copy of values as a message, on the CPU if workers share a GPU."""
+    """Return contiguous values as a message, on the CPU if workers share a GPU. A message may be overwritten."""
     apart = values.is_cuda and "nccl" not in distributed.get_backend_config()
-    return values.cpu() if apart else values.contiguous().clone()
+    return values.cpu() if apart else values
 
 
 def _from_first(data: bytes) -> bytes:

@@ -114,8 +114,8 @@ class Optimization:
         loss = parts["loss"]
         probe = player.probe(parts) if probed and player.probe is not None and loss.requires_grad else {}
         if loss.requires_grad:
-            loss.backward()
-            group.sum_gradients(player.parameters)
+            with group.summed_gradients(player.parameters):
+                loss.backward()
         parts = dict(zip(parts, group.summed(list(parts.values())), strict=True)) | dict(probe)
         if first:
             parts["gradient_norm"] = nn.utils.get_total_norm([p.grad for p in player.parameters if p.grad is not None])

@@ -95,8 +95,8 @@ def step(learner, train) -> dict[str, torch.Tensor]:
         learner.zero_grad()
         parts = player.loss(batch)
         share = player.probe(parts) if player.probe else {}
-        parts["loss"].backward()
-        group.sum_gradients(player.parameters)
+        with group.summed_gradients(player.parameters):
+            parts["loss"].backward()
         figures = dict(zip(parts, group.summed(list(parts.values())), strict=True)) | share
         found |= {f"{name}: {key}": value.detach().double() for key, value in figures.items()}
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in player.parameters]
@@ -124,6 +124,7 @@ def steps(*names) -> dict[str, torch.Tensor]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
+    group.BUCKET = 1000  # several buckets for these small networks
     with group.joined():
         assert group.count() > 1
         result = steps(*sys.argv[2:])

@@ -1,8 +1,7 @@
 """Comparison, the only input of a loss: anchors, candidates, and masks of positive and of negative pairs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -219,37 +218,44 @@ class Comparison:
         fields = {name: getattr(self, name) for name in names}
         return {name: None if value is None else value[index] for name, value in fields.items()}
 
-    @cached_property
+    @property
     def squared_distance(self) -> Tensor:
         """Squared Euclidean distance (a, c).
 
         Raises:
             InputError: the comparison has relevance scores instead of vectors.
         """
-        return pairwise.squared_distance(*self.vectors("squared distance"))
+        return self._kept("squared_distance", lambda: pairwise.squared_distance(*self.vectors("squared distance")))
 
-    @cached_property
+    @property
     def distance(self) -> Tensor:
         """Euclidean distance (a, c); its gradient is finite where two vectors coincide.
 
         Raises:
             InputError: the comparison has relevance scores instead of vectors.
         """
-        return (self.squared_distance + pairwise.TINY).sqrt()
+        return self._kept("distance", lambda: (self.squared_distance + pairwise.TINY).sqrt())
 
-    @cached_property
+    @property
     def dot(self) -> Tensor:
         """Inner product (a, c), or the relevance that replaces it."""
         if self.relevance is not None:
             return pairwise.at_least_float32(self.relevance)
-        return pairwise.dot(*self.vectors("dot"))
+        return self._kept("dot", lambda: pairwise.dot(*self.vectors("dot")))
 
-    @cached_property
+    @property
     def cosine(self) -> Tensor:
         """Cosine similarity (a, c), or the relevance that replaces it."""
         if self.relevance is not None:
             return pairwise.at_least_float32(self.relevance)
-        return pairwise.cosine(*self.vectors("cosine"))
+        return self._kept("cosine", lambda: pairwise.cosine(*self.vectors("cosine")))
+
+    def _kept(self, name: str, compute: Callable[[], Tensor]) -> Tensor:
+        """Return a score, computed on first access; torch.compile cannot follow a `cached_property` of Python 3.11."""
+        kept: dict[str, Tensor] = self.__dict__
+        if name not in kept:
+            kept[name] = compute()
+        return kept[name]
 
     def need(self, name: str, loss: str) -> Tensor:
         """Return the tensor of an optional field that a loss needs; see `Comparison` for the shape of the field.

@@ -10,6 +10,7 @@ workers call the functions of this module in the same order. Use `by_first` or `
 Communicating functions raise ProcessLost if another worker ended or does not respond.
 """
 
+import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -49,6 +50,7 @@ class _Place:
 _ALONE = _Place()
 _job: ContextVar[_Place] = ContextVar("job", default=_ALONE)
 _place: ContextVar[_Place] = ContextVar("place", default=_ALONE)
+_connections = itertools.count()
 _encoding: ContextVar[int | None] = ContextVar("encoding", default=None)
 
 
@@ -56,29 +58,44 @@ _encoding: ContextVar[int | None] = ContextVar("encoding", default=None)
 def joined() -> Iterator[None]:
     """Connect to the other workers of the job for the duration of the context.
 
-    The context has no effect without other workers, or if this worker is already connected.
+    The context has no effect without other workers, or inside another such context. If the program has connected the
+    workers itself, its process group is used.
 
     Raises:
         ProcessLost: the other workers do not respond.
     """
-    if not launch.started() or distributed.is_initialized():
+    if not launch.started() or count() > 1:
         yield
         return
-    # A later import, as by optimizers, would bind the group as a default argument, and its threads sometimes abort the
-    # process at exit (torch 2.13).
-    import torch.distributed.nn
-
-    cards = torch.cuda.device_count()
-    own_cards = cards > 0 and cards >= launch.processes_here()
-    with _answered():
-        distributed.init_process_group("cpu:gloo,cuda:nccl" if own_cards else "gloo", timeout=TIMEOUT)
-    with _set(_job, _Place(distributed.get_rank(), distributed.get_world_size(), distributed.new_group())):
+    own_group = not distributed.is_initialized()
+    if own_group:
+        _connect()
+    channel = distributed.new_group()
+    with _set(_job, _Place(distributed.get_rank(), distributed.get_world_size(), channel)):
         try:
             yield
         except BaseException:
             launch.claim_last_word()  # before the other workers notice that this one ended
             raise
-    distributed.destroy_process_group()
+    distributed.destroy_process_group(None if own_group else channel)
+
+
+def _connect() -> None:
+    # A later import, as by optimizers, would bind the group as a default argument, and its threads sometimes abort the
+    # process at exit (torch 2.13).
+    import torch.distributed.nn
+    from torch.distributed import PrefixStore, rendezvous  # type: ignore[attr-defined]
+
+    cards = torch.cuda.device_count()
+    own_cards = cards > 0 and cards >= launch.processes_here()
+    with _answered():
+        store, rank, workers = next(rendezvous("env://"))
+        distributed.init_process_group(
+            "cpu:gloo,cuda:nccl" if own_cards else "gloo",
+            # the addresses of an earlier group of this job are still in the store
+            store=PrefixStore(f"aadml/{next(_connections)}", store), rank=rank, world_size=workers,
+            timeout=TIMEOUT,
+        )  # fmt: skip
 
 
 @contextmanager

@@ -195,3 +195,20 @@ def test_nothing_of_the_network_outlives_a_training(tmp_path, job):
         "print([name.strip() for name in names if 'gloo' in name])\n"
     )
     assert [(code, out) for code, out, _ in job(program)] == [(0, "[]\n")] * 2
+
+
+@pytest.mark.slow
+def test_a_program_connects_several_times_and_may_bring_its_own_group(tmp_path, job):
+    program = tmp_path / "times.py"
+    program.write_text(
+        "import torch\n"
+        "from torch import distributed\n"
+        "from aadml.comparison.processes import group\n"
+        "def total():\n"
+        "    with group.joined(), group.divided():\n"
+        "        return group.summed([torch.ones(())])[0].item()\n"
+        "totals = [total(), total()]\n"
+        "distributed.init_process_group('gloo')\n"
+        "print([*totals, total()], distributed.is_initialized())\n"
+    )
+    assert [(code, out) for code, out, _ in job(program)] == [(0, "[2.0, 2.0, 2.0] True\n")] * 2

@@ -122,3 +122,22 @@ def test_what_the_compiler_cannot_follow_is_an_input_error(features, monkeypatch
     monkeypatch.setattr(torch, "compile", lambda loss, *, fullgraph: fails)
     with pytest.raises(InputError, match=r"training\.compile: the loss cannot be compiled \(a branch on data"):
         trained(features, "aa-triplet", compiles=True)
+
+
+@pytest.mark.filterwarnings("ignore")  # of torch, while it traces
+@pytest.mark.parametrize("score", ["squared_distance", "distance", "dot", "cosine"])
+def test_a_loss_of_any_score_of_a_comparison_can_be_compiled(monkeypatch, score):
+    torch._dynamo.reset()
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+
+    def by_score(comparison):
+        total = ((1 - getattr(comparison, score)) * comparison.positives).sum(1)
+        return Terms(total, (total != 0).long(), comparison.positives.sum(1))
+
+    labels = torch.arange(12) % 3
+    vectors = {name: torch.randn(12, 4, requires_grad=True) for name in ("audio", "visual")}
+    objective = Objective(by_score, lambda comparison, _: comparison, None, directions=["audio-visual"])
+    losses = []
+    for objective.compiled in (False, True):
+        losses.append(objective(Embedded(vectors, labels, torch.arange(12)), torch.Generator())["loss"])
+    assert torch.equal(*losses)

@@ -50,35 +50,46 @@ def decoded_frames(
     full, announced = grid.full, min(segment.length, (track.announced() or 0.0) - segment.start)
     if full and announced > limits.seconds:
         raise MediaFailure("too-large", f"the video is longer than {limits.seconds:g} s")
-    lost = max(0.0, clock.end - clock.held) if track.damage.lost or segment.is_whole else 0.0
-    remarks = track.remarks(min(clock.end, segment.length), lost, segment, complete=full)
-    if clock.shown < minimum_seconds:
-        raise MediaFailure("too-short", f"the video lasts {clock.shown:.3f} s, but {minimum_seconds:g} s are needed")
     start = max(0.0, round(track.start(clock.begin) - segment.start, 6))
     end = min(clock.end, segment.length - start)
+    lost = max(0.0, end - clock.held) if track.damage.lost or segment.is_whole else 0.0
+    remarks = track.remarks(end, lost, segment, complete=full)
+    seconds = clock.shown if segment.is_whole else max(clock.shown, end)
+    if seconds < minimum_seconds:
+        raise MediaFailure("too-short", f"the video lasts {seconds:.3f} s, but {minimum_seconds:g} s are needed")
     grid.close(end)
     remarks += grid.remarks + _cut_off(inputs, max(end, announced if full else 0.0))
     return Clip(np.stack(grid.pictures), start, end, remarks)
 
 
 def _cut(track: MediaSource, segment: Segment, grid: "_Grid", clock: "_Clock") -> Iterator[Any]:
-    """Yield the frames of a segment.
+    """Yield the frames that begin within a segment, or else the frame that is shown at its start.
 
     The grid holds the last frame before the segment, for steps before the first yielded frame. If such a frame has
-    a timestamp, the clock begins at the start of the segment.
+    a timestamp, the clock begins at the start of the segment. The last frame is shown until the next frame of the
+    stream. A picture (a file of one frame, without a stated length) is shown throughout any segment.
     """
-    origin, end = track.beginning + segment.start, 0.0
-    for number, frame in enumerate(track.frames(segment.start)):
-        time = number / clock.rate if frame.time is None else frame.time
+    origin, end, count, is_held = track.beginning + segment.start, 0.0, 0, False
+    for count, frame in enumerate(track.frames(segment.start), 1):
+        time = (count - 1) / clock.rate if frame.time is None else frame.time
         if segment.is_whole or -_ROUNDING <= time - origin < segment.length - _ROUNDING:
             yield frame
         elif time > origin:
-            return
+            end, is_held = time, True
+            break
         else:
-            grid.hold(frame)
+            grid.shown = frame
             clock.begin = origin if frame.time is not None else None
-        end = time + 1 / clock.rate
-    track.check_segment(segment, end - track.beginning)
+        end = time + (_duration(frame) or 1 / clock.rate)
+    if count == 1 and not track.stated and time <= track.first_time:
+        end, is_held = origin + (segment.length if segment.end < math.inf else end - time), True
+    if not is_held:
+        track.check_segment(segment, end - track.beginning)
+    if not clock.count and grid.shown is not None:
+        is_held = True
+        yield grid.shown
+    if is_held and clock.count:
+        clock.close(end)
 
 
 def _refuse_large(width: int, height: int, inputs: Frames, limits: Limits) -> None:
@@ -136,11 +147,15 @@ class _Clock:
         time = frame.time if frame.time is not None else (self.count + self._track.damage.lost) / self.rate
         self.begin = time if self.begin is None else self.begin
         seconds = max(self.seconds, time - self.begin)
-        lasts = float(frame.duration * frame.time_base) if frame.duration and frame.time_base else 0.0
+        lasts = _duration(frame)
         self._lasts = lasts or seconds - self.seconds or self._lasts
         self.seconds = seconds
         self.count += 1
         self.held += lasts or 1 / self.rate
+
+    def close(self, time: float) -> None:
+        """Set the end of the last frame to a timestamp, in seconds."""
+        self._lasts = time - (self.begin or 0.0) - self.seconds
 
     @property
     def end(self) -> float:
@@ -156,6 +171,11 @@ class _Clock:
         return self.seconds + (self.seconds / (self.count - 1) if self.count > 1 else 0.0)
 
 
+def _duration(frame: Any) -> float:
+    """Return the stated duration of a frame in seconds; 0 if unstated."""
+    return float(frame.duration * frame.time_base) if frame.duration and frame.time_base else 0.0
+
+
 def _rgb(frame: Any) -> NDArray[np.uint8]:
     """Convert a frame to RGB (h, w, 3) by the color matrix and range of its file, as `ffmpeg -pix_fmt rgb24` does.
 
@@ -168,11 +188,17 @@ def _rgb(frame: Any) -> NDArray[np.uint8]:
 
 
 class _Grid:
-    """One picture per step: the first frame within the step, or the frame still shown if the step has no frame."""
+    """One picture per step: the first frame within the step, or the frame still shown if the step has no frame.
+
+    Attributes:
+        shown: frame that is shown until the next frame; None before the first frame.
+        pictures: pictures (height, width, 3) of the steps so far.
+        remarks: warnings about the pictures.
+    """
 
     def __init__(self, inputs: Frames) -> None:
         self._inputs = inputs
-        self._shown: Any = None
+        self.shown: Any = None
         self._orientation = Orientation()
         self.pictures: list[NDArray[np.uint8]] = []
         self.remarks: tuple[str, ...] = ()
@@ -188,11 +214,7 @@ class _Grid:
         self._repeat(step)
         if step >= len(self.pictures) and not self.full:
             self.pictures.append(self._picture(frame))
-        self.hold(frame)
-
-    def hold(self, frame: Any) -> None:
-        """Store the frame that is shown until the next frame."""
-        self._shown = frame
+        self.shown = frame
 
     def close(self, end: float) -> None:
         """Repeat the last frame up to the end of the clip."""
@@ -201,7 +223,7 @@ class _Grid:
     def _repeat(self, steps: int) -> None:
         steps = min(steps, self._inputs.limit)
         if len(self.pictures) < steps:
-            self.pictures += [self._picture(self._shown)] * (steps - len(self.pictures))
+            self.pictures += [self._picture(self.shown)] * (steps - len(self.pictures))
 
     def _picture(self, frame: Any) -> NDArray[np.uint8]:
         """Convert a decoded frame to an upright RGB picture (height, width, 3).

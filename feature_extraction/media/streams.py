@@ -67,6 +67,11 @@ class MediaSource:
         """Time stamp of the first frame of the stream, in seconds; 0 if unstated."""
         return float((self.stream.start_time or 0) * self.stream.time_base)
 
+    @property
+    def stated(self) -> float:
+        """Stated duration of the file in seconds; 0 if unstated."""
+        return float((self.container.duration or 0) / av.time_base)
+
     def frames(self, since: float = 0.0) -> Iterator[Any]:
         """Decode the stream; truncated and undecodable packets are skipped as damage.
 
@@ -151,9 +156,7 @@ class MediaSource:
         if self.stream.duration is not None:
             return float(self.stream.duration * self.stream.time_base)
         alone = sum(other.type in ("audio", "video") for other in self.container.streams) == 1
-        if alone and self.container.duration is not None:
-            return float(self.container.duration / av.time_base)
-        return None
+        return self.stated if alone and self.stated else None
 
     def check_segment(self, segment: Segment, end: float) -> None:
         """Check that a segment is a part of the stream.
@@ -172,7 +175,7 @@ class MediaSource:
         held = end - segment.start
         if segment.is_whole or (held > 0 and (segment.end == math.inf or not _is_short(held, segment.length))):
             return
-        is_inside = segment.end <= (self.container.duration or 0) / av.time_base + _ROUNDING
+        is_inside = segment.end <= self.stated + _ROUNDING
         if is_inside and 2 * held >= segment.length and not _is_short(end, self.announced() or 0.0):
             self.damage.missing = segment.length - held
             return
@@ -229,7 +232,7 @@ class MediaSource:
         """
         if self.ending.share:
             return held / (1 - self.ending.share)
-        stated = (self.announced() or (self.container.duration or 0) / av.time_base) - start
+        stated = (self.announced() or self.stated) - start
         return stated if stated > 0 and self.damage.timed else held / self.damage.intact
 
 

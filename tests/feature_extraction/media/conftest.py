@@ -30,9 +30,12 @@ def encode() -> Callable[..., Path]:
 
 @pytest.fixture
 def slides() -> Callable[..., Path]:
-    """Give a function that writes a video of frames shown from given times on; the gray level is 20 x the number."""
+    """Give a function that writes a video of frames shown from given times on; the gray level is 20 x the number.
 
-    def written(path, times, *, end, tone_from=None):
+    If `lasts` is passed, the file states this duration in seconds for each frame.
+    """
+
+    def written(path, times, *, end, tone_from=None, lasts=None):
         with av.open(str(path), "w") as file:
             stream = file.add_stream("mpeg4", rate=25)
             stream.width, stream.height, stream.pix_fmt = 32, 32, "yuv420p"
@@ -44,7 +47,7 @@ def slides() -> Callable[..., Path]:
                 frame = av.VideoFrame.from_ndarray(np.full((32, 32, 3), 20 * number, np.uint8), format="rgb24")
                 frame.pts, frame.time_base = round(begin * 1000), Fraction(1, 1000)
                 for packet in stream.encode(frame):
-                    packet.duration = round((stop - begin) * 1000)
+                    packet.duration = round((lasts or stop - begin) * 1000)
                     file.mux(packet)
             for packet in stream.encode(None):
                 file.mux(packet)

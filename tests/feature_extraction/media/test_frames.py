@@ -1,3 +1,4 @@
+import math
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -188,11 +189,11 @@ class Track:
     """A planted track of frames at some times, of one frame per second, which records its remarks."""
 
     def __init__(self, times, announced=None, beginning=0.0, lost=0, size=(4, 3)):
-        self.planted, self.stated, self.beginning, self.size = times, announced, beginning, size
+        self.planted, self.length, self.beginning, self.size = times, announced, beginning, size
         self.damage = SimpleNamespace(lost=lost, cause="")
         context = SimpleNamespace(width=size[0], height=size[1])
         self.stream = SimpleNamespace(average_rate=1, codec_context=context)
-        self.read, self.remarked, self.checked = 0, [], []
+        self.stated, self.first_time, self.read, self.remarked, self.checked = 60.0, 0.0, 0, [], []
 
     def frames(self, since):
         for number, time in enumerate(self.planted):
@@ -200,7 +201,7 @@ class Track:
             yield SimpleNamespace(time=time, number=number, width=4, height=3, duration=None, time_base=None)
 
     def announced(self):
-        return self.stated
+        return self.length
 
     def start(self, first):
         return max(0.0, first - self.beginning)
@@ -255,6 +256,13 @@ CUT = "the video lasts {} s, but only its first 2 frames (2 s) are used"
         (Track(SIX), part(1.0, 3.0), ([1, 2], 0.0, 2.0, ()), (2.0, 0.0, False), 4),
         (Track(SIX), part(1.5, 3.5), ([2, 3], 0.0, 2.0, ()), (2.0, 0.0, False), 5),
         (Track([0.0, 4.0, 8.0]), part(2.0, 6.0), ([0, 0, 1, 1], 0.0, 4.0, ()), (4.0, 0.0, False), 3),
+        (Track([0.0, 4.0, 8.0]), part(5.0, 7.5), ([1, 1, 1], 0.0, 2.5, ()), (2.5, 0.0, False), 3),
+        (Track([0.0, 4.0, 8.0]), part(8.5, 8.75), ([2], 0.0, 0.25, ()), (0.25, 0.0, False), 3),
+        (Track([0.0, 4.0, 8.0]), part(8.75, math.inf), ([2], 0.0, 0.25, ()), (0.25, 0.0, False), 3),
+        (Track([0.0, 4.0, 8.0]), {**part(4.0, 7.0), "minimum": 3.0}, ([1, 1, 1], 0.0, 3.0, ()), (3.0, 0.0, False), 3),
+        (Track([0.0, 4.0, 8.0], lost=1), part(5.0, 7.0), ([1, 1], 0.0, 2.0, ()), (2.0, 1.0, False), 3),
+        (Track([0.0, 1.0, 9.0]), part(0.0, 4.0), ([0, 1, 1, 1], 0.0, 4.0, ()), (4.0, 0.0, False), 3),
+        (Track([None, None, None]), part(1.25, 1.75), ([1], 0.0, 0.5, ()), (0.5, 0.0, False), 3),
         (Track([0.0, 4.0, 8.0], lost=1), part(2.0, 6.0), ([0, 0, 1, 1], 0.0, 4.0, ()), (4.0, 3.0, False), 3),
         (Track([2.0, 3.0, 4.0]), part(1.0, 4.0), ([0, 1], 1.0, 2.0, ()), (2.0, 0.0, False), 3),
         (Track([3.0, 4.0, 5.0], beginning=2.0), part(2.0, 4.0), ([1, 2], 0.0, 2.0, ()), (2.0, 0.0, False), 3),

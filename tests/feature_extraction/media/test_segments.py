@@ -7,6 +7,7 @@ from itertools import pairwise
 import av
 import numpy as np
 import pytest
+from PIL import Image
 
 from aadml.feature_extraction.ground.segment import Segment
 from aadml.feature_extraction.jobs.windows import Windows
@@ -106,6 +107,40 @@ def test_a_segment_begins_with_the_frame_that_is_still_shown(tmp_path, slides):
     clip = frames(path, 2.5, 9.5, rate=1.0)
     assert np.round(clip.values[:, 16, 16, 1] / 20).astype(int).tolist() == [0, 1, 1, 1, 1, 2, 2]
     assert (clip.start, clip.seconds, clip.remarks) == (0.0, pytest.approx(7.0), ())
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "shown"),
+    [(5.0, 7.0, [1, 1]), (2.5, 7.0, [0, 1, 1, 1, 1]), (0.0, 3.0, [0, 0, 0]), (9.0, 11.0, [2, 2]),
+     (9.0, math.inf, [2, 2, 2])],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["a.mp4", "a.mkv"])
+def test_a_segment_in_which_no_frame_begins_shows_the_frame_before_it(tmp_path, slides, name, start, end, shown):
+    clip = frames(slides(tmp_path / name, [0, 4, 8], end=12), start, end, rate=1.0)
+    assert np.round(clip.values[:, 16, 16, 1] / 20).astype(int).tolist() == shown
+    assert (clip.start, clip.seconds, clip.remarks) == (0.0, pytest.approx(min(end, 12.0) - start), ())
+
+
+def test_a_frame_is_shown_until_the_next_frame_whatever_duration_is_stated(tmp_path, slides):
+    path = slides(tmp_path / "a.mkv", [0, 4, 8], end=12, lasts=0.04)
+    for start, end, shown in ((0.0, 4.0, [0] * 4), (2.0, 6.0, [0, 0, 1, 1]), (4.0, 7.0, [1] * 3), (5.0, 6.0, [1])):
+        clip = frames(path, start, end, rate=1.0)
+        assert np.round(clip.values[:, 16, 16, 1] / 20).astype(int).tolist() == shown
+        assert clip.seconds == pytest.approx(end - start)
+    with pytest.raises(MediaFailure, match=r"begins at 9\.0 s, but the video ends at 8\.040 s"):
+        frames(path, 9.0, 11.0)
+
+
+@pytest.mark.parametrize("suffix", ["png", "jpg", "gif", "webp"])
+def test_a_picture_is_shown_throughout_any_segment(tmp_path, suffix):
+    path = tmp_path / f"a.{suffix}"
+    Image.new("RGB", (32, 32), (200, 200, 200)).save(path)
+    for start, end, count in ((0.0, 3.0, 3), (10.0, 12.0, 2), (10.0, math.inf, 1), (0.0, math.inf, 1)):
+        clip = frames(path, start, end, rate=1.0)
+        assert len(clip.values) == count
+        np.testing.assert_allclose(clip.values, 200, atol=2)
+        assert clip.seconds == pytest.approx(end - start if end < math.inf else clip.seconds)
+        assert (clip.start, clip.remarks, clip.seconds > 0) == (0.0, (), True)
 
 
 def test_only_the_segment_is_decoded(tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ class Damage:
         packets: number of packets that were read.
         lost: number of packets that were skipped.
         timed: whether the times of the stream agree with its samples.
-        missing: seconds between the end of the stream and the later end of the segment.
+        missing: seconds of the segment before the beginning of the stream, or after its end.
 
     Raises:
         MediaFailure: `cause` is not empty, and damage is not tolerated.

@@ -69,9 +69,10 @@ def _cut(track: MediaSource, segment: Segment, grid: "_Grid", clock: "_Clock") -
     a timestamp, the clock begins at the start of the segment. The last frame is shown until the next frame of the
     stream. A picture (a file of one frame, without a stated length) is shown throughout any segment.
     """
-    origin, end, count, is_held = track.beginning + segment.start, 0.0, 0, False
+    origin, begin, end, count, is_held = track.beginning + segment.start, math.inf, 0.0, 0, False
     for count, frame in enumerate(track.frames(segment.start), 1):
         time = (count - 1) / clock.rate if frame.time is None else frame.time
+        begin = min(begin, time)
         if segment.is_whole or -_ROUNDING <= time - origin < segment.length - _ROUNDING:
             yield frame
         elif time > origin:
@@ -83,12 +84,12 @@ def _cut(track: MediaSource, segment: Segment, grid: "_Grid", clock: "_Clock") -
         end = time + (_duration(frame) or 1 / clock.rate)
     if count == 1 and not track.stated and time <= track.first_time:
         end, is_held = origin + (segment.length if segment.end < math.inf else end - time), True
-    if not is_held:
-        track.check_segment(segment, end - track.beginning)
+    if count:
+        track.check_segment(segment, begin - track.beginning, end - track.beginning)
     if not clock.count and grid.shown is not None:
         is_held = True
         yield grid.shown
-    if is_held and clock.count:
+    if is_held:
         clock.close(end)
 
 

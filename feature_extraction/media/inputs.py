@@ -22,7 +22,7 @@ REASONS = {
     "unsupported-codec": "there is no decoder for the sound or video",
     "not-a-media-file": "the file is of no known media format",
     "corrupt": "the file is empty, or too much of it is damaged",
-    "outside": "the segment of the manifest begins or ends after the end of the recording",
+    "outside": "the recording does not contain the segment of the manifest, or less than half of its sound or video",
     "no-audio": "there is no sound track",
     "no-video": "there is no video stream (a cover picture is not a video)",
     "too-short": "the clip is shorter than the extractor needs",

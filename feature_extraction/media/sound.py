@@ -114,7 +114,7 @@ def _cut(track: MediaSource, segment: Segment, times: _Times) -> Iterator[tuple[
         return
     is_sought, has_begun = segment.start > LEAD, False
     sizes = _first_sizes(track) if is_sought else []
-    place, rate = 0, 0
+    place, rate, begin = 0, 0, 0.0
     for frame, gap in times.taken(segment.start):
         if not rate or (is_sought and not has_begun):  # later times have no effect, as in a whole recording
             rate = frame.sample_rate
@@ -123,17 +123,18 @@ def _cut(track: MediaSource, segment: Segment, times: _Times) -> Iterator[tuple[
         else:
             place += round(gap * rate)
         end = place + frame.samples if segment.end == math.inf else round(segment.end * rate)
+        begin = begin if has_begun else place / rate
         first, last = max(round(segment.start * rate) - place, 0), min(end - place, frame.samples)
         if last > first:
             if not has_begun:
-                times.begin, times.silence = track.beginning + max(place / rate, segment.start), 0.0
+                times.begin, times.silence = track.beginning + max(begin, segment.start), 0.0
             yield _part(frame, first, last), gap if has_begun else 0.0
             has_begun = True
         place += frame.samples
         if place >= end and segment.end < math.inf:
-            return
+            break
     if rate:
-        track.check_segment(segment, place / rate)
+        track.check_segment(segment, begin, place / rate)
 
 
 def _first_sizes(track: MediaSource) -> list[int]:

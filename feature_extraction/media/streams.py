@@ -158,29 +158,31 @@ class MediaSource:
         alone = sum(other.type in ("audio", "video") for other in self.container.streams) == 1
         return self.stated if alone and self.stated else None
 
-    def check_segment(self, segment: Segment, end: float) -> None:
+    def check_segment(self, segment: Segment, begin: float, end: float) -> None:
         """Check that a segment is a part of the stream.
 
-        If another stream of the recording lasts longer, an undamaged stream with half of the segment is sufficient. The
-        missing seconds are recorded for `remarks`.
+        If the stream begins later, or if another stream of the recording lasts longer, an undamaged stream with half of
+        the segment is sufficient. The missing seconds are recorded for `remarks`.
 
         Args:
             segment: part of the recording.
+            begin: beginning of the decoded stream, in seconds after the beginning of the file.
             end: end of the decoded stream, in seconds after the beginning of the file.
 
         Raises:
-            MediaFailure: the stream ends at or before the start of the segment, or noticeably before the end of the
-                segment.
+            MediaFailure: the stream has nothing of the segment, or noticeably less than the segment.
         """
-        held = end - segment.start
+        held = min(end, segment.end) - max(begin, segment.start)
         if segment.is_whole or (held > 0 and (segment.end == math.inf or not _is_short(held, segment.length))):
             return
-        is_inside = segment.end <= self.stated + _ROUNDING
-        if is_inside and 2 * held >= segment.length and not _is_short(end, self.announced() or 0.0):
+        ends = end < segment.end - _ROUNDING
+        is_inside = segment.end <= self.stated + _ROUNDING and not _is_short(end, self.announced() or 0.0)
+        if 2 * held >= segment.length and (is_inside or not ends):
             self.damage.missing = segment.length - held
             return
-        side = f"ends at {segment.end}" if held > 0 else f"begins at {segment.start}"
-        raise MediaFailure("outside", f"the segment {side} s, but the {self._content} ends at {end:.3f} s")
+        side = f"ends at {segment.end}" if ends == (held > 0) else f"begins at {segment.start}"
+        limit = f"ends at {end:.3f}" if ends else f"begins at {begin:.3f}"
+        raise MediaFailure("outside", f"the segment {side} s, but the {self._content} {limit} s")
 
     @property
     def _content(self) -> str:

@@ -210,8 +210,8 @@ class Track:
         self.remarked.append((end, lost, complete))
         return ("a remark",)
 
-    def check_segment(self, segment, end):
-        self.checked.append(end)
+    def check_segment(self, segment, begin, end):
+        self.checked.append((begin, end))
 
 
 @pytest.fixture
@@ -292,6 +292,21 @@ def test_a_clip_beyond_the_limits_is_refused(planted, track, options, reason, de
     with pytest.raises(MediaFailure) as failure:
         planted(track, **options)
     assert (failure.value.reason, failure.value.detail) == (reason, detail)
+
+
+@pytest.mark.parametrize(
+    ("times", "beginning", "segment", "checked"),
+    [
+        ([0.0, 4.0, 8.0], 0.0, Segment(5.0, 7.0), (0.0, 8.0)),  # frame 1 is shown until frame 2
+        ([0.0, 4.0, 8.0], 0.0, Segment(5.0, 8.5), (0.0, 9.0)),
+        ([0.0, 4.0, 8.0], 0.0, Segment(8.5, 10.0), (0.0, 9.0)),
+        ([5.0, 6.0, 9.0], 3.0, Segment(1.0, 4.0), (2.0, 6.0)),
+    ],
+)
+def test_a_segment_is_compared_with_the_times_of_the_stream(planted, times, beginning, segment, checked):
+    track = Track(times, beginning=beginning)
+    planted(track, segment=segment)
+    assert track.checked == [checked]
 
 
 def test_a_clip_at_the_limits_is_decoded(planted):

@@ -161,6 +161,26 @@ def test_sound_that_begins_within_a_segment_starts_late(tmp_path, slides):
     assert sound(path, 2.0, 3.0).start == 0.0
 
 
+@pytest.mark.parametrize("name", ["a.mp4", "a.mkv"])
+def test_sound_that_begins_late_fills_half_of_a_segment_or_is_outside(tmp_path, slides, name):
+    path = slides(tmp_path / name, [0, 1, 2, 3, 4], end=5, tone_from=2.0)
+    for start, end in ((0.0, 1.5), (0.0, 2.1), (1.0, 2.5), (1.5, 2.0)):
+        with pytest.raises(MediaFailure, match=r"but the sound begins at (1\.9|2\.0)") as failure:
+            sound(path, start, end)
+        assert failure.value.reason == "outside"
+        assert frames(path, start, end).remarks == ()
+    assert sound(path, 1.0, 3.5).remarks == ("the segment lasts 2.5 s, but contains 1.5 s of sound",)
+    assert sound(path, 2.1, 3.0).remarks == sound(path, 1.9, 3.9).remarks == ()
+    late = tmp_path / f"late-{name}"
+    slides(late, [3, 4, 5], end=6, tone_from=0.0)
+    for start, end in ((0.5, 2.5), (1.0, 3.5)):
+        with pytest.raises(MediaFailure, match=r"but the video begins at 3\.0") as failure:
+            frames(late, start, end)
+        assert failure.value.reason == "outside"
+    (remark,) = frames(late, 2.5, 5.5).remarks
+    assert remark == "the segment lasts 3.0 s, but contains 2.5 s of video"
+
+
 @pytest.mark.parametrize(
     ("start", "end", "problem"),
     [(30.0, 31.0, "begins at 30.0 s, but the .* ends at 24"), (20.0, 26.0, "ends at 26.0 s, but the .* ends at 24"),

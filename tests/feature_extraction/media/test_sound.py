@@ -1,4 +1,5 @@
 import io
+import itertools
 import math
 from fractions import Fraction
 from types import SimpleNamespace
@@ -229,8 +230,8 @@ class Track:
         self.gaps.append(tuple(round(number, 6) if number is not None else None for number in given))
         return 0.4
 
-    def check_segment(self, segment, end):
-        self.checked.append(end)
+    def check_segment(self, segment, begin, end):
+        self.checked.append((begin, end))
 
 
 def test_lost_packets_leave_silence_and_jumps_make_times_unusable():
@@ -253,23 +254,27 @@ TEN = [(10, float(second), 0) for second in range(6)]
 
 
 @pytest.mark.parametrize(
-    ("segment", "beginning", "parts", "begin", "checked"),
+    ("segment", "planted", "beginning", "parts", "begin", "checked"),
     [
-        (Segment(0.0, math.inf), 0.0, [(n, 0, 10) for n in range(6)], 0.0, []),
-        (Segment(0.3, 1.2), 0.0, [(0, 3, 10), (1, 0, 2)], 0.3, []),
-        (Segment(0.0, 1.0), 0.0, [(0, 0, 10)], 0.0, []),
-        (Segment(4.5, math.inf), 0.0, [(4, 5, 10), (5, 0, 10)], 4.5, [6.0]),
-        (Segment(5.5, 9.0), 0.0, [(5, 5, 10)], 5.5, [6.0]),
-        (Segment(0.5, 0.9), 0.3, [(0, 8, 10), (1, 0, 2)], 0.8, []),
+        (Segment(0.0, math.inf), TEN, 0.0, [(n, 0, 10) for n in range(6)], 0.0, ()),
+        (Segment(0.3, 1.2), TEN, 0.0, [(0, 3, 10), (1, 0, 2)], 0.3, (0.0, 2.0)),
+        (Segment(0.0, 1.0), TEN, 0.0, [(0, 0, 10)], 0.0, (0.0, 1.0)),
+        (Segment(4.5, math.inf), TEN, 0.0, [(4, 5, 10), (5, 0, 10)], 4.5, (4.0, 6.0)),
+        (Segment(5.5, 9.0), TEN, 0.0, [(5, 5, 10)], 5.5, (5.0, 6.0)),
+        (Segment(0.5, 0.9), TEN, 0.3, [(0, 8, 10), (1, 0, 2)], 0.8, (-0.3, 1.7)),
+        (Segment(1.0, 3.5), TEN[2:], 0.0, [(0, 0, 10), (1, 0, 5)], 2.0, (2.0, 4.0)),
+        (Segment(0.5, 2.0), TEN[2:], 0.0, [], 2.0, (2.0, 3.0)),
+        (Segment(3.0, 4.0), [*TEN[:2], *TEN[4:]], 0.0, [], 0.0, (4.0, 5.0)),  # a pause of the sound
+        (Segment(7.0, 9.0), TEN, 0.0, [], 0.0, (5.0, 6.0)),
     ],
 )  # fmt: skip
-def test_a_segment_is_cut_to_the_sample(monkeypatch, segment, beginning, parts, begin, checked):
+def test_a_segment_is_cut_to_the_sample(monkeypatch, segment, planted, beginning, parts, begin, checked):
     monkeypatch.setattr(sound_file, "_part", lambda frame, first, last: (frame.number, first, last))
-    track = Track(*TEN, beginning=beginning)
+    track = Track(*planted, beginning=beginning)
     times = sound_file._Times(track)
     found = [part for part, _ in sound_file._cut(track, segment, times)]
     if segment.is_whole:
         found = [(frame.number, 0, frame.samples) for frame in found]
     assert found == parts
     assert times.begin == pytest.approx(begin)
-    assert track.checked == pytest.approx(checked)
+    assert [*itertools.chain(*track.checked)] == pytest.approx([*checked])

@@ -61,10 +61,10 @@ def test_a_truncated_file_is_damage_or_a_failure():
 )  # fmt: skip
 def test_a_segment_may_end_a_little_after_the_stream(segment, end, says):
     if says is None:
-        source().check_segment(segment, end)
+        source().check_segment(segment, 0.0, end)
         return
     with pytest.raises(MediaFailure) as failure:
-        source().check_segment(segment, end)
+        source().check_segment(segment, 0.0, end)
     assert failure.value.reason == "outside"
     assert failure.value.detail.startswith(says)
 
@@ -77,12 +77,37 @@ def test_a_stream_may_end_before_a_segment_that_another_stream_fills(seconds, st
     held = {"duration": round(seconds * 1e6), "streams": [SimpleNamespace(type=kind) for kind in ("audio", "video")]}
     track = source(held, duration=stream and round(stream * 1000))
     if is_kept:
-        track.check_segment(Segment(5.0, 10.0), end)
+        track.check_segment(Segment(5.0, 10.0), 0.0, end)
         found = track.remarks(end - 5.0, 0.0, Segment(5.0, 10.0), complete=False)
         assert found == (f"the segment lasts 5.0 s, but contains {end - 5.0:.1f} s of sound",)
         return
     with pytest.raises(MediaFailure, match=f"the segment ends at 10.0 s, but the sound ends at {end}"):
-        track.check_segment(Segment(5.0, 10.0), end)
+        track.check_segment(Segment(5.0, 10.0), 0.0, end)
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "remark", "problem"),
+    [
+        (2.24, 6.0, None, None),
+        (2.26, 6.0, "the segment lasts 4.0 s, but contains 3.7 s of sound", None),
+        (4.0, 10.0, "the segment lasts 4.0 s, but contains 2.0 s of sound", None),
+        (3.0, 5.5, "the segment lasts 4.0 s, but contains 2.5 s of sound", None),
+        (4.1, 10.0, None, "the segment begins at 2.0 s, but the sound begins at 4.100 s"),
+        (6.0, 10.0, None, "the segment ends at 6.0 s, but the sound begins at 6.000 s"),
+        (8.0, 9.0, None, "the segment ends at 6.0 s, but the sound begins at 8.000 s"),
+        (3.0, 4.5, None, "the segment ends at 6.0 s, but the sound ends at 4.500 s"),
+    ],
+)
+def test_a_stream_may_begin_within_a_segment_if_it_has_half_of_it(begin, end, remark, problem):
+    segment, streams = Segment(2.0, 6.0), [SimpleNamespace(type=kind) for kind in ("audio", "video")]
+    track = source({"streams": streams, "duration": None if end >= 6.0 else 10_000_000})
+    if problem:
+        with pytest.raises(MediaFailure) as failure:
+            track.check_segment(segment, begin, end)
+        assert (failure.value.reason, failure.value.detail) == ("outside", problem)
+        return
+    track.check_segment(segment, begin, end)
+    assert track.remarks(3.0, 0.0, segment, complete=False) == ((remark,) if remark else ())
 
 
 @pytest.mark.parametrize(

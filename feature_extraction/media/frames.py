@@ -47,7 +47,7 @@ def decoded_frames(
             break
     if not clock.count:
         raise MediaFailure("corrupt", track.damage.cause or "the video stream yields no frames")
-    full, announced = grid.full, min(segment.length, (track.announced() or 0.0) - segment.start)
+    full, announced = grid.full, min(segment.length, (track.announced() or track.stated) - segment.start)
     if full and announced > limits.seconds:
         raise MediaFailure("too-large", f"the video is longer than {limits.seconds:g} s")
     start = max(0.0, round(track.start(clock.begin) - segment.start, 6))
@@ -59,7 +59,7 @@ def decoded_frames(
         raise MediaFailure("too-short", f"the video lasts {seconds:.3f} s, but {minimum_seconds:g} s are needed")
     grid.close(end)
     remarks += grid.remarks + _cut_off(inputs, max(end, announced if full else 0.0))
-    return Clip(np.stack(grid.pictures), start, end, remarks)
+    return Clip(np.stack(grid.pictures), start, max(end, inputs.seconds(len(grid.pictures))), remarks)
 
 
 def _cut(track: MediaSource, segment: Segment, grid: "_Grid", clock: "_Clock") -> Iterator[Any]:

@@ -88,6 +88,10 @@ class Frames:
         """Return the number of steps of a clip of length `seconds`."""
         return math.ceil(seconds * self.frames_per_second - _LATE)
 
+    def seconds(self, steps: int) -> float:
+        """Return about the shortest length, in seconds, of a clip with a number of steps."""
+        return (steps - 1 + 1.01 * _LATE) / self.frames_per_second
+
 
 @dataclass(frozen=True)
 class Pictures(Frames):
@@ -146,7 +150,8 @@ class Clip:
             are at least 1.
         start: time of the first sample or frame, in seconds after the beginning of the segment, or of the file if
             the clip is not a segment.
-        seconds: duration of the samples or frames in seconds; 0 for text.
+        seconds: duration of the samples or frames in seconds; 0 for text. `Frames.steps` of a duration is the number of
+            frames.
         remarks: irregularities, one line each.
     """
 

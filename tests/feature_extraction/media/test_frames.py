@@ -188,12 +188,12 @@ PLAIN, NO_LIMITS = Frames(), Limits()
 class Track:
     """A planted track of frames at some times, of one frame per second, which records its remarks."""
 
-    def __init__(self, times, announced=None, beginning=0.0, lost=0, size=(4, 3)):
+    def __init__(self, times, announced=None, beginning=0.0, lost=0, size=(4, 3), stated=0.0):
         self.planted, self.length, self.beginning, self.size = times, announced, beginning, size
         self.damage = SimpleNamespace(lost=lost, cause="")
         context = SimpleNamespace(width=size[0], height=size[1])
         self.stream = SimpleNamespace(average_rate=1, codec_context=context)
-        self.stated, self.first_time, self.read, self.remarked, self.checked = 60.0, 0.0, 0, [], []
+        self.stated, self.first_time, self.read, self.remarked, self.checked = stated, 0.0, 0, [], []
 
     def frames(self, since):
         for number, time in enumerate(self.planted):
@@ -252,7 +252,12 @@ CUT = "the video lasts {} s, but only its first 2 frames (2 s) are used"
          (2.0, 0.0, True), 2),
         (Track([0.0, 1.0, 2.0, 3.0]), {"inputs": Frames(limit=2), "minimum": 2.0},
          ([0, 1], 0.0, 3.0, (CUT.format("3.0"),)), (3.0, 0.0, True), 3),
+        (Track([0.0, 1.0, 2.0], stated=9.0), {"inputs": Frames(limit=2)}, ([0, 1], 0.0, 2.0, (CUT.format("9.0"),)),
+         (2.0, 0.0, True), 2),
+        (Track(SIX, stated=9.0), {**part(1.0, 5.0), "inputs": Frames(limit=2)},
+         ([1, 2], 0.0, 2.0, (CUT.format("4.0"),)), (2.0, 0.0, True), 3),
         (Track([0.0, 1.0], 9.0), {}, ([0, 1], 0.0, 2.0, ()), (2.0, 0.0, False), 2),
+        (Track([0.0, 1.0], stated=9.0), {}, ([0, 1], 0.0, 2.0, ()), (2.0, 0.0, False), 2),
         (Track(SIX), part(1.0, 3.0), ([1, 2], 0.0, 2.0, ()), (2.0, 0.0, False), 4),
         (Track(SIX), part(1.5, 3.5), ([2, 3], 0.0, 2.0, ()), (2.0, 0.0, False), 5),
         (Track([0.0, 4.0, 8.0]), part(2.0, 6.0), ([0, 0, 1, 1], 0.0, 4.0, ()), (4.0, 0.0, False), 3),
@@ -282,6 +287,8 @@ def test_a_clip_has_its_frames_its_start_its_length_and_remarks(planted, track, 
         (Track([0.0, 1.0, 2.0]), {"limits": Limits(seconds=1.5)}, "too-large", "the video is longer than 1.5 s"),
         (Track([0.0, 1.0], 9.0), {"inputs": Frames(limit=1), "limits": Limits(seconds=8.9)}, "too-large",
          "the video is longer than 8.9 s"),
+        (Track([0.0, 1.0], stated=9.0), {"inputs": Frames(limit=1), "limits": Limits(seconds=8.9)}, "too-large",
+         "the video is longer than 8.9 s"),
         (Track([0.0], size=(5, 3)), {"limits": Limits(pixels=14)}, "too-large",
          "frames have 5 x 3 pixels; the limit is 14"),
         (Track([0.0], size=(2, 2)), {"limits": Limits(pixels=11)}, "too-large",
@@ -292,6 +299,25 @@ def test_a_clip_beyond_the_limits_is_refused(planted, track, options, reason, de
     with pytest.raises(MediaFailure) as failure:
         planted(track, **options)
     assert (failure.value.reason, failure.value.detail) == (reason, detail)
+
+
+@pytest.mark.parametrize("name", ["a.mp4", "a.mkv"])
+def test_a_video_with_sound_that_is_not_decoded_to_its_end_has_the_length_of_the_file(tmp_path, slides, name):
+    path = slides(tmp_path / name, [0, 1, 2, 3], end=4, tone_from=0.0)
+    (remark,) = frames(path, limit=2).remarks
+    assert remark == "the video lasts 4.0 s, but only its first 2 frames (2 s) are used"
+    with pytest.raises(MediaFailure, match=r"the video is longer than 3 s"):
+        decode(str(path), Frames(limit=2), Limits(seconds=3), 0.0)
+    assert frames(path).remarks == ()
+
+
+@pytest.mark.parametrize("rate", [0.5, 1.0, 1.6, 4.0])
+@pytest.mark.parametrize(("limit", "last"), [(3, 8.0), (300, 8.0), (300, 8.03), (300, 8.2)])
+def test_the_number_of_frames_follows_from_the_seconds_of_a_clip(planted, rate, limit, last):
+    inputs = Frames(rate, limit=limit)
+    values, _, seconds, _ = planted(Track([*np.arange(0, last, 0.01), last]), inputs)
+    assert inputs.steps(seconds) == len(values)
+    assert seconds <= last + 0.01 + 0.06 / rate
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,8 @@ def _print(outcome: "ExtractionOutcome", output: str, as_json: bool) -> None:
     for name, count, meaning in rows:
         echo(f"{name:<17} {count:>7,}  {meaning}")
     if outcome.failures:
-        echo(f"failed clips are listed in {outcome.path or output}.failures.csv")
+        again = "; pass --retry-failed to try these clips again" if counts.keys() - {"missing"} else ""
+        echo(f"failed clips are listed in {outcome.path or output}.failures.csv{again}")
     if outcome.path is None:
         note_without_features(output)
 

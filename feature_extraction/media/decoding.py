@@ -1,5 +1,6 @@
 """Decoding of untrusted media files."""
 
+import errno
 import functools
 import os
 from collections.abc import Iterator
@@ -106,28 +107,34 @@ def _container(path: str, limits: Limits) -> Iterator[tuple[Any, Ending]]:
             raise MediaFailure("corrupt", cause) from error
         except (MemoryError, cv2.error) as error:
             raise MediaFailure("too-large", f"{type(error).__name__}: {error}") from error
-        except (ValueError, IndexError, EOFError, OSError, RuntimeError, NotImplementedError) as error:
+        except (ValueError, IndexError, EOFError, RuntimeError, NotImplementedError) as error:
             raise MediaFailure("corrupt", f"{type(error).__name__}: {error}") from error
 
 
 @contextmanager
 def _opened(path: str) -> Iterator[IO[bytes]]:
+    """Open a regular file and yield the file.
+
+    Errors of the file system, also in the `with` block, are raised as MediaFailure. These errors may be temporary, so
+    their reason is "missing", which is not recorded.
+    """
     try:
         kind = file_kind(os.stat(path))  # noqa: PTH116 - a path may contain anything
         if kind == "folder":
             raise MediaFailure("missing", "the path is a folder")
         if kind != "regular file":  # opening a pipe would block
             raise MediaFailure("special-file", f"the path is a {kind}")
-        file = Path(path).open("rb")  # noqa: SIM115 - closed below; only a failure to open is "missing"
+        with Path(path).open("rb") as file:
+            if not file.read(1):
+                raise MediaFailure("corrupt", "the file is empty")
+            file.seek(0)
+            yield file
     except (FileNotFoundError, ValueError) as error:
         raise MediaFailure("missing", "the file does not exist") from error
     except OSError as error:
+        if error.errno == errno.EINVAL:  # the file refers to a position beyond any file
+            raise MediaFailure("corrupt", f"{type(error).__name__}: {error}") from error
         raise MediaFailure("missing", error.strerror or str(error)) from error
-    with file:
-        if not file.read(1):
-            raise MediaFailure("corrupt", "the file is empty")
-        file.seek(0)
-        yield file
 
 
 def _refuse_pointers(file: IO[bytes]) -> None:

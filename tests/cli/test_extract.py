@@ -253,6 +253,17 @@ def test_features_of_an_earlier_call_are_said_to_be_kept(aadml, tmp_path):
     assert aadml("inspect", tmp_path / "f.h5")[0] == 0
 
 
+def test_the_option_that_tries_failed_clips_again_is_named_if_it_is_needed(aadml, tmp_path):
+    (tmp_path / "text.wav").write_text("no sound")
+    (tmp_path / "manifest.csv").write_text("id,media,split\na,gone.wav,train\n")
+    arguments = ["extract", tmp_path / "manifest.csv", "-o", tmp_path / "f.h5", "--audio", "log-mel", "--workers", 1]
+    listed = f"failed clips are listed in {tmp_path / 'f.h5'}.failures.csv"
+    assert listed in aadml(*arguments)[1].splitlines()  # a missing file is tried again by the same command
+    (tmp_path / "manifest.csv").write_text("id,media,split\na,gone.wav,train\nb,text.wav,train\n")
+    for _ in range(2):
+        assert f"{listed}; pass --retry-failed to try these clips again" in aadml(*arguments)[1].splitlines()
+
+
 def test_every_remark_can_be_had(aadml, tmp_path):
     ids = [f"clip{number}" for number in range(7)]
     for name in ids:

@@ -1,5 +1,6 @@
 import contextlib
 import csv
+import errno
 import io
 import os
 import re
@@ -429,3 +430,30 @@ def test_remarks_on_the_end_of_a_file_come_before_those_on_its_sound(tmp_path, e
     assert decode(str(path), SOUND, LIMITS, 0.0).remarks == (
         "the file states 6 bytes more than it contains", "all samples of the sound are zero"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("reads", [0, 1, 3, 6])
+def test_a_file_that_cannot_be_read_is_missing(tmp_path, render, monkeypatch, reads):
+    path = render(tmp_path / "a.mp4", seconds=2.0)
+
+    class Failing(io.FileIO):
+        left = reads
+
+        def read(self, size=-1):
+            self.left -= 1
+            if self.left < 0:
+                raise OSError(errno.EIO, "Input/output error")
+            return super().read(size)
+
+    monkeypatch.setattr(decoding.Path, "open", lambda path, mode: Failing(path))
+    for decoded in (lambda: decode(str(path), FRAMES, LIMITS, 0.0), lambda: decoding.recording_seconds(str(path))):
+        with pytest.raises(MediaFailure) as failure:
+            decoded()
+        assert (failure.value.reason, failure.value.detail) == ("missing", "Input/output error")
+
+
+def test_a_file_that_states_an_impossible_position_is_corrupt(tmp_path):
+    (tmp_path / "a.mkv").write_bytes(b"\x1a\x45\xdf\xa3" + b"\x01" + b"\xff" * 6 + b"\xfe")  # length of the header
+    with pytest.raises(MediaFailure, match="Invalid argument") as failure:
+        decode(str(tmp_path / "a.mkv"), SOUND, LIMITS, 0.0)
+    assert failure.value.reason == "corrupt"

@@ -123,7 +123,7 @@ def extract(
     engine_of(engine)
     extractors = choose_extractors({"audio": audio, "visual": visual, "text": text}, options, weights, recipe, rows)
     for each in extractors:
-        try_out(each)
+        try_out(each, sequence=sequence)
     if windows is not None:
         rows = windowed(rows, read_windows(windows), workers)
     plan = ExtractionPlan(

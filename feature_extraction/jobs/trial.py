@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.backbones import EXTRACTORS, Extractor
+from aadml.feature_extraction.backbones import EXTRACTORS, Description, Extractor
 from aadml.feature_extraction.ground.errors import InputError, cause
 from aadml.feature_extraction.jobs.batching import errors_of, wanted_of
 from aadml.feature_extraction.media import Frames, Pictures, Sound, Text
@@ -19,15 +19,20 @@ _SIZE = (96, 128)  # height and width of frames that an extractor accepts in any
 _TEXT = b"a dog barks"
 
 
-def try_out(extractor: Extractor) -> None:
+def try_out(extractor: Extractor, *, sequence: bool = False) -> None:
     """Extract features of noise with an extractor of the user; an extractor of aadml is not tried out.
 
     An error of `prepare` is not reported, because in a job such an error fails only single clips.
 
+    Args:
+        extractor: extractor of the job.
+        sequence: whether the features over time are written beside the pooled features.
+
     Raises:
         InputError: an error in `describe` or `pool`, a result that is not an array, a wrong shape, settings that are
             not JSON, or a `prepare` that cannot be pickled. The features of each clip must be (t, d) with t of at least
-            1. The pooled features must be (dimension,) if the extractor has no fit.
+            1. The pooled features must be (dimension,) if the extractor has no fit. They must be (d,) if it has a fit,
+            or if `sequence` is set.
     """
     if EXTRACTORS[extractor.modality].is_own(extractor.name):
         return
@@ -46,12 +51,22 @@ def try_out(extractor: Extractor) -> None:
             f"{extractor.name} returns shapes {shapes} for {len(prepared)} clips of noise; return one array (t, d) "
             "per clip, with t at least 1"
         )
+    _check_pooled(extractor, described[0], sequence=sequence)
+
+
+def _check_pooled(extractor: Extractor, rows: Description, *, sequence: bool) -> None:
     with errors_of(extractor, "in a trial run on noise"):
-        shape = np.shape(extractor.pool(described[0]))
+        shape = np.shape(extractor.pool(rows))
     if extractor.fit is None and shape != (extractor.dimension,):
         raise InputError(
             f"{extractor.name} returns values of shape {shape} per clip, but its dimension is {extractor.dimension}; "
             "set the dimension to that of the pooled features"
+        )
+    if (sequence or extractor.fit is not None) and shape != rows.shape[1:]:
+        remedy = "extract without sequence" if sequence else "build the extractor without fit"
+        raise InputError(
+            f"{extractor.name} pools features of shape {rows.shape} to shape {shape}, but features over time need the "
+            f"width of the pooled features; {remedy}, or use another pool"
         )
 
 

@@ -121,6 +121,25 @@ def test_a_fit_may_change_the_width_and_prepare_fails_single_clips():
     try_out(own(prepare=raising))
 
 
+def test_a_pool_of_another_width_excludes_features_over_time(tmp_path):
+    class Fit:
+        arrays = transformation = None
+
+    def pooled(rows):
+        return np.concatenate([rows.mean(axis=0), rows.std(axis=0)])
+
+    extractor = own(dimension=14, pool=pooled)
+    try_out(extractor)
+    message = r"^mine:own pools features of shape \(2, 7\) to shape \(14,\), but features over time need the width"
+    with pytest.raises(
+        InputError, match=f"{message} of the pooled features; extract without sequence, or use another pool$"
+    ):
+        try_out(extractor, sequence=True)
+    with pytest.raises(InputError, match=f"{message} of the pooled features; build the extractor without fit, or"):
+        try_out(own(pool=pooled, fit=Fit()))
+    try_out(own(), sequence=True)
+
+
 def test_a_job_ends_before_it_begins(tmp_path, monkeypatch, collection):
     (tmp_path / "mine_of_trial.py").write_text(
         "import numpy as np\n"
@@ -129,11 +148,18 @@ def test_a_job_ends_before_it_begins(tmp_path, monkeypatch, collection):
         "def build() -> Extractor:\n"
         "    return Extractor(name='x', modality='audio', dimension=7, inputs=Sound(8000), parameters={},\n"
         "                     prepare=np.asarray, describe=lambda clips: 1 / 0)\n"
+        "def prepared(clip): return np.ones((3, 4), np.float32)\n"
+        "def pooled(rows): return np.ones(8, np.float32)\n"
+        "def wide() -> Extractor:\n"
+        "    return Extractor(name='x', modality='audio', dimension=8, inputs=Sound(8000), parameters={},\n"
+        "                     prepare=prepared, pool=pooled)\n"
     )
     write_manifest(tmp_path / "manifest.csv", [("a", str(collection / "clip 0.mp4"))])
     before = sorted(tmp_path.iterdir())
     with pytest.raises(InputError, match="mine_of_trial:build fails in a trial run on noise"):
         aadml.extract(tmp_path / "manifest.csv", tmp_path / "f.h5", audio="mine_of_trial:build")
+    with pytest.raises(InputError, match="mine_of_trial:wide pools features of shape"):
+        aadml.extract(tmp_path / "manifest.csv", tmp_path / "f.h5", audio="mine_of_trial:wide", sequence=True)
     assert [path for path in sorted(tmp_path.iterdir()) if path.name != "__pycache__"] == before
 
 

@@ -104,7 +104,11 @@ class Comparison:
             own: (a,) column of each anchor's partner, or -1. By default, with equal numbers of anchors and candidates
                 and no `itself`, candidate i is the partner of anchor i; otherwise no anchor has a partner.
             itself: (a,) column of the anchor itself or -1; this candidate is neither a positive nor a negative.
+
+        Raises:
+            InputError: vectors or classes of other shapes, or vectors of different widths.
         """
+        _check_shapes(anchors, candidates, labels, candidate_labels)
         codes = MaskCodes((labels, candidate_labels), itself=itself)
         row = torch.arange(len(labels), device=labels.device)
         by_row = row if len(labels) == len(candidate_labels) and itself is None else torch.full_like(row, -1)
@@ -133,7 +137,11 @@ class Comparison:
             groups: (a,) codes of the clips of the anchors.
             candidate_groups: (c,) codes of the clips of the candidates.
             own: (a,) column of each anchor's partner, or -1; by default, candidate i is the partner of anchor i.
+
+        Raises:
+            InputError: vectors or codes of other shapes, or vectors of different widths.
         """
+        _check_shapes(anchors, candidates, groups, candidate_groups)
         partners = torch.arange(len(groups), device=groups.device) if own is None else own
         clips = torch.arange(len(candidate_groups), device=groups.device)
         codes = MaskCodes((groups, candidate_groups), (partners, clips))
@@ -291,3 +299,18 @@ class Comparison:
         if self.relevance is not None:
             raise InputError(f"{user} needs vectors, but this comparison has relevance scores instead; {advice}")
         return pairwise.at_least_float32(self.anchors), pairwise.at_least_float32(self.candidates)
+
+
+def _check_shapes(anchors: Tensor, candidates: Tensor, codes: Tensor, candidate_codes: Tensor) -> None:
+    for side, vectors, of_side in (("anchors", anchors, codes), ("candidates", candidates, candidate_codes)):
+        if vectors.ndim != 2 or not isinstance(of_side, Tensor) or of_side.shape != vectors.shape[:1]:
+            given = tuple(of_side.shape) if isinstance(of_side, Tensor) else type(of_side).__name__
+            raise InputError(
+                f"{side}: the vectors have shape {tuple(vectors.shape)}, and the classes or clips are {given}; pass "
+                "Tensors of shapes (n, d) and (n,)"
+            )
+    if anchors.shape[1] != candidates.shape[1]:
+        raise InputError(
+            f"anchors have {anchors.shape[1]} dimensions, but candidates have {candidates.shape[1]}; pass vectors of "
+            "the same dimension"
+        )

@@ -131,3 +131,15 @@ def test_keeping_some_candidates_takes_every_field_of_theirs_and_finds_the_partn
         assert torch.equal(getattr(some, name), getattr(full, name)[columns]), name
     assert torch.equal(some.guides["text"], full.guides["text"][:, columns])
     assert some.anchors is full.anchors
+
+
+@pytest.mark.parametrize("build", [Comparison.of_labels, Comparison.of_ids])
+@pytest.mark.parametrize("codes", [torch.zeros(1).long(), torch.zeros(8, 1).long(), torch.zeros(7).long(), [0] * 8])
+def test_codes_that_do_not_fit_the_vectors_are_refused(build, codes):
+    vectors, own = torch.randn(8, 4), torch.zeros(8).long()
+    with pytest.raises(InputError, match=r"anchors: .*shape"):
+        build(vectors, vectors, codes, own)
+    with pytest.raises(InputError, match=r"candidates: .*shape"):
+        build(vectors, vectors, own, codes)
+    with pytest.raises(InputError, match=r"4 dimensions.*3"):
+        build(vectors, vectors[:, :3], own, own)

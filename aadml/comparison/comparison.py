@@ -260,10 +260,10 @@ class Comparison:
 
     def _kept(self, name: str, compute: Callable[[], Tensor]) -> Tensor:
         """Return a score, computed on first access; torch.compile cannot follow a `cached_property` of Python 3.11."""
-        kept: dict[str, Tensor] = self.__dict__
-        if name not in kept:
-            kept[name] = compute()
-        return kept[name]
+        scores: dict[str, Tensor] = self.__dict__
+        if name not in scores:
+            scores[name] = compute()
+        return scores[name]
 
     def need(self, name: str, loss: str) -> Tensor:
         """Return the tensor of an optional field that a loss needs; see `Comparison` for the shape of the field.
@@ -304,9 +304,9 @@ class Comparison:
 def _check_shapes(anchors: Tensor, candidates: Tensor, codes: Tensor, candidate_codes: Tensor) -> None:
     for side, vectors, of_side in (("anchors", anchors, codes), ("candidates", candidates, candidate_codes)):
         if vectors.ndim != 2 or not isinstance(of_side, Tensor) or of_side.shape != vectors.shape[:1]:
-            given = tuple(of_side.shape) if isinstance(of_side, Tensor) else type(of_side).__name__
+            layout = tuple(of_side.shape) if isinstance(of_side, Tensor) else type(of_side).__name__
             raise InputError(
-                f"{side}: the vectors have shape {tuple(vectors.shape)}, and the classes or clips are {given}; pass "
+                f"{side}: the vectors have shape {tuple(vectors.shape)}, and the classes or clips are {layout}; pass "
                 "Tensors of shapes (n, d) and (n,)"
             )
     if anchors.shape[1] != candidates.shape[1]:

@@ -223,7 +223,7 @@ def summed_gradients(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
         yield
         return
     buckets = _Buckets([parameter for parameter in parameters if parameter.requires_grad], _place.get().gradients)
-    hooks = [one.register_post_accumulate_grad_hook(buckets.computed) for one in buckets.parameters]
+    hooks = [weight.register_post_accumulate_grad_hook(buckets.computed) for weight in buckets.parameters]
     try:
         yield
     finally:

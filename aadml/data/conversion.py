@@ -59,8 +59,8 @@ def convert(
             each class, unless `first_label` is set.
         seed: random seed of the new division.
         drop_duplicates: remove one of two clips that are equal up to noise and encoding but in different splits
-            (see `aadml inspect`). "train" removes the clip in the earlier split, and "test" removes the clip in the
-            later split. The order of the splits is train, valid, test.
+            (see `aadml inspect`). Texts are not compared. "train" removes the clip in the earlier split, and "test"
+            removes the clip in the later split. The order of the splits is train, valid, test.
         on_note: called with a sentence on each change or weakness of the data.
 
     Returns:

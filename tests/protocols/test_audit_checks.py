@@ -68,9 +68,10 @@ def test_clips_that_are_copied_with_noise_are_found(subject):
     assert not clean.failed
 
 
-def test_captions_that_repeat_are_no_duplicates_but_vectors_beside_them_are(subject):
+@pytest.mark.parametrize("text", [object(), torch.ones(44, 3)])
+def test_captions_that_repeat_are_no_duplicates_but_vectors_beside_them_are(subject, text):
     test = subject.splits.test
-    features = {"text": object(), "visual": test["visual"]}
+    features = {"text": text, "visual": test["visual"]}
     clips = SimpleNamespace(ids=test.ids, features=features, rows=test.rows, matrix=test.matrix)
     case = SimpleNamespace(clips=clips, splits=replace(subject.splits, valid=test), split="test")
     verdict, evidence = duplicates(case)

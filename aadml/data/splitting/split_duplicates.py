@@ -11,9 +11,12 @@ import torch
 from numpy.typing import NDArray
 
 from aadml.comparison.stored_rows import BLOCK, StoredRows
+from aadml.data.splitting.division import DEFAULT_RULE
 from aadml.data.splitting.fingerprint_views import mirrored, without_end, without_start
 from aadml.data.splitting.near_duplicates import SHARE, near_duplicates, usual_distance
 from aadml.feature_extraction.feature_file.content import FeatureFile
+from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.manifest import SPLITS
 from aadml.feature_extraction.media.fingerprints import SIZE
 
 FINGERPRINT_SHARES = {"audio": 0.2, "visual": 0.12}
@@ -64,7 +67,7 @@ def searched(content: FeatureFile, *, limit: bool) -> dict[str, NDArray[np.int64
         limit: whether to return a random sample (seed `SAMPLE_SEED`) if looking up all clips would take many
             minutes.
     """
-    dimensions = sum(values.shape[1] for values in content.features.values())
+    dimensions = sum(values.shape[1] for values in _compared_features(content).values())
     dimensions += sum(prints.shape[1] for prints in content.fingerprints.values()) * (3 + 2 * len(SHIFTS))
     counts = Counter(content.splits)
     products = sum(counts[split] * counts[known] for known, later in _LATER.items() for split in later) * dimensions
@@ -78,6 +81,8 @@ def searched(content: FeatureFile, *, limit: bool) -> dict[str, NDArray[np.int64
 
 def duplicate_pairs(content: FeatureFile, *, limit: bool = False) -> list[DuplicatePair]:
     """Return each test or valid clip that repeats a clip of an earlier split, paired with the earlier clip.
+
+    Texts are not compared.
 
     Args:
         content: the data.
@@ -106,13 +111,22 @@ def without_duplicates(content: FeatureFile, drop: Literal["train", "test"]) -> 
         content: the data; it is not changed.
         drop: "train" removes the clip of the earlier split, and "test" removes the clip of the later split. The
             order of the splits is train, valid, test.
+
+    Raises:
+        InputError: no clip of a split would remain.
     """
-    dropped: Counter[str] = Counter()
+    before, dropped = content, Counter[str]()
     while pairs := duplicate_pairs(content):  # repeated, since each search finds only the nearest clip
         ids = {pair.other if drop == "train" else pair.id for pair in pairs}
         dropped.update(split for name, split in zip(content.ids, content.splits, strict=True) if name in ids)
         rest = [row for row, name in enumerate(content.ids) if name not in ids]
         content = content.select(np.asarray(rest, dtype=np.int64))
+    if emptied := [split for split in SPLITS if split in before.splits and split not in content.splits]:
+        raise InputError(
+            f"--drop-duplicates {drop} would remove all {' and '.join(emptied)} clips, since equal clips are in other "
+            f"splits; pass --drop-duplicates {'test' if drop == 'train' else 'train'}, or draw splits: --split "
+            f"{DEFAULT_RULE}"
+        )
     counts = ", ".join(f"{count} {split}" for split, count in dropped.items()) or "no"
     return content, [f"{counts} clips that are in two splits up to noise or encoding were left out"]
 
@@ -160,8 +174,13 @@ class _Similarity:
     scaled: bool = False
 
 
+def _compared_features(content: FeatureFile) -> dict[str, NDArray[np.float32]]:
+    """Return the features of the modalities other than text, since different clips may have equal texts."""
+    return {modality: values for modality, values in content.features.items() if modality != "text"}
+
+
 def _compared(content: FeatureFile, among: NDArray[np.int64]) -> Iterator[_Similarity]:
-    for modality, values in content.features.items():
+    for modality, values in _compared_features(content).items():
         stored = StoredRows.of(values)
         yield _Similarity(modality, stored, stored, _nonzero(values), SHARE, scaled=True)
     usual, everywhere = [], np.ones(len(content.ids), dtype=np.bool_)

@@ -10,6 +10,7 @@ from aadml.data.splitting import split_duplicates
 from aadml.data.splitting.split_duplicates import duplicate_pairs, searched, without_duplicates
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.content import Timeline
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.media.fingerprints import picture_fingerprint, sound_fingerprint
 
 
@@ -64,6 +65,28 @@ def test_all_copies_are_left_out_and_the_content_stays(drop, gone):
     assert notes == [f"{len(lost)} {gone} clips that are in two splits up to noise or encoding were left out"]
     np.testing.assert_array_equal(content.features["audio"], before)
     assert without_duplicates(left, drop)[1][0].startswith("no clips")
+
+
+def test_clips_with_equal_texts_are_no_duplicates():
+    content = drawn()
+    captions = np.tile(np.eye(3, 16, dtype=np.float32), (45, 1))
+    content = replace(content, features={"audio": content.features["audio"], "text": captions})
+    assert duplicate_pairs(content) == []
+    assert without_duplicates(content, "train")[0].ids == content.ids
+    train, test = content.rows("train")[0], content.rows("test")[0]
+    (pair,) = duplicate_pairs(planted(content, {train: test}))
+    assert set(pair.distances) == {"audio"}
+
+
+@pytest.mark.parametrize(("drop", "emptied", "other"), [("train", "valid", "test"), ("test", "test", "train")])
+def test_duplicates_are_kept_if_a_split_would_have_no_other_clip(drop, emptied, other):
+    content = drawn()
+    train, valid, test = (content.rows(split).tolist() for split in ("train", "valid", "test"))
+    copies = {"train": dict(zip(valid, test, strict=False)), "test": dict(zip(test, train, strict=False))}[drop]
+    with pytest.raises(InputError) as error:
+        without_duplicates(planted(content, copies, 0.0), drop)
+    assert f"--drop-duplicates {drop} would remove all {emptied} clips" in str(error.value)
+    assert f"--drop-duplicates {other}" in str(error.value)
 
 
 def test_what_belongs_to_a_clip_goes_and_stays_with_it():

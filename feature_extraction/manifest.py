@@ -117,9 +117,10 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     texts.
 
     The columns `start` and `end` contain the limits of a segment of the media in seconds; their cells may be empty.
-    With `start` or `end`, a missing column `recording` is added. Its value is the id of the first row with the same
-    media. Further columns are stored. Relative paths of media start at the folder of the manifest. Paths of media
-    may contain any bytes except zero bytes. The values of all other columns are UTF-8 without zero bytes.
+    With `start` or `end`, or if media repeat, a missing column `recording` is added. Its value is the id of the first
+    row with the same media. Further columns are stored. Relative paths of media start at the folder of the manifest.
+    Paths of media may contain any bytes except zero bytes. The values of all other columns are UTF-8 without zero
+    bytes.
 
     Args:
         path: the CSV file.
@@ -233,7 +234,8 @@ def _rows(header: list[str], table: Iterable[tuple[int, list[str]]], place: str)
     if problems:
         more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
         raise InputError(f"{place}: {'; '.join(problems[:_SHOWN])}{more}; correct the manifest")
-    return with_recordings(rows) if {"start", "end"} & set(header) else tuple(rows)
+    media = [row.files for row in rows if row.files]
+    return with_recordings(rows) if {"start", "end"} & set(header) or len(set(media)) < len(media) else tuple(rows)
 
 
 def with_recordings(rows: Sequence[Row]) -> tuple[Row, ...]:
@@ -242,8 +244,8 @@ def with_recordings(rows: Sequence[Row]) -> tuple[Row, ...]:
     Values of the manifest are kept. If the manifest lacks the column, the value is the id of the first row with the
     same media.
     """
-    first: dict[tuple[str, str], str] = {}
-    names = [first.setdefault((row.media.get("audio", ""), row.media.get("visual", "")), row.id) for row in rows]
+    first: dict[tuple[str, ...], str] = {}
+    names = [first.setdefault(row.files or ("", row.id), row.id) for row in rows]
     return tuple(
         replace(row, columns={**row.columns, RECORDING: row.columns.get(RECORDING, name)})
         for row, name in zip(rows, names, strict=True)

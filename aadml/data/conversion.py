@@ -55,8 +55,8 @@ def convert(
         incomplete_classes: "keep" or "drop" the classes without train or without test clips.
         first_label: keep only the first label of clips with several labels.
         split: rule to divide the clips again, class by class, such as random:0.7/0.1/0.2 (train, valid, test).
-            Clips with equal cells in a column `recording` are in the same split. A clip of several classes counts in
-            each class, unless `first_label` is set.
+            Clips with equal cells in a column `recording` are in the same split, and so are clips with equal features
+            in a modality other than text. A clip of several classes counts in each class, unless `first_label` is set.
         seed: random seed of the new division.
         drop_duplicates: remove one of two clips that are equal up to noise and encoding but in different splits
             (see `aadml inspect`). Texts are not compared. "train" removes the clip in the earlier split, and "test"

@@ -64,7 +64,7 @@ def open_data(
             the label values.
         undivided: accept a file without splits, whose clips all count as train. If False, clips with labels need
             splits. Clips with neither labels nor splits are then divided by DEFAULT_RULE with seed 0, equally in all
-            commands.
+            commands; see `divided`.
 
     Returns:
         The whole content, checked; labels are 0..C-1, or UNLABELLED. The provenance lists changes as `notes`.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from aadml.comparison.clips import Clips, Splits, numbered
 from aadml.comparison.options import Seed
@@ -17,6 +18,7 @@ from aadml.data.captions.captioned_sets import captioned_splits, is_captioned
 from aadml.data.captions.several_texts import with_captions, with_texts
 from aadml.data.reading import SYNTHETIC, Views, is_address, open_data
 from aadml.data.sources.media_sets import is_manifest, read_media, with_media
+from aadml.data.splitting.division import source_groups
 from aadml.data.splitting.shared_clips import with_copy_notes
 from aadml.data.splitting.splits import DrawNote, count_divided, require_one_label, stratified, to_splits
 from aadml.data.splitting.subsets import disjoint_classes, few_a_class, without_unlabelled
@@ -350,7 +352,9 @@ def _with_validation(splits: Splits, common: Common) -> Splits:
     """Return the splits with a share of the training clips set aside for validation."""
     clips = splits.train
     rows = np.arange(len(clips), dtype=np.int64)
-    valid = stratified(clips.labels.numpy(), rows, common.validation, common.seed, clips.ids)
+    vectors = {m: values.float().cpu().numpy() for m, values in clips.features.items() if isinstance(values, Tensor)}
+    groups = source_groups(clips.ids, vectors)
+    valid = stratified(clips.labels.numpy(), rows, common.validation, common.seed, groups)
     rest = np.setdiff1d(rows, valid)
     train, chosen = (clips.select(torch.from_numpy(part)) for part in (rest, valid))
     draw = "stratified" if clips.class_names else "at random"

@@ -177,6 +177,21 @@ def test_start_and_end_cut_a_segment_of_a_named_recording(tmp_path):
     assert "recording" not in read_manifest(written(tmp_path, "id,media,label,split\na,1,x,train\n")).rows[0].columns
 
 
+def test_rows_of_one_file_are_one_recording(tmp_path):
+    lines = [
+        "id,audio,visual,caption",
+        "a,x.wav,,rain",
+        "b,y.wav,,wind",
+        "c,x.wav,,drops",
+        "d,,,no sound",
+        "e,,,no file",
+    ]
+    rows = read_manifest(written(tmp_path, "\n".join(lines))).rows
+    assert [row.columns["recording"] for row in rows] == ["a", "b", "a", "d", "e"]
+    rows = read_manifest(written(tmp_path, "\n".join([*lines[:3], *lines[4:]]))).rows
+    assert all("recording" not in row.columns for row in rows)
+
+
 @pytest.mark.parametrize(
     ("start", "end", "problem"),
     [

@@ -294,6 +294,16 @@ def test_clips_in_memory_with_equal_ids_are_set_aside_together():
     assert not set(splits.train.ids) & set(splits.valid.ids)
 
 
+def test_clips_in_memory_with_equal_sounds_are_set_aside_together():
+    random = np.random.default_rng(0).standard_normal((200, 3)).astype("f4")
+    sound = torch.from_numpy(random[np.arange(200) // 5])
+    clips = Clips.of(np.arange(200) // 50, audio=sound, visual=random)
+    splits = data._with_validation(Splits(clips), Common())
+    train, valid = (set(map(tuple, part.matrix("audio").tolist())) for part in (splits.train, splits.valid))
+    assert len(train | valid) == 40
+    assert not train & valid
+
+
 @pytest.mark.parametrize("ids", [1, 2])
 def test_few_ids_in_memory_are_divided_so_that_validation_has_its_share(ids):
     random = np.random.default_rng(0).standard_normal((60, 3)).astype("f4")

@@ -4,10 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from aadml.data.manifests.listing import ListedClip, Listing
-from aadml.data.splitting.division import DEFAULT_RULE, divide, shares_of
+from aadml.data.splitting.division import DEFAULT_RULE, connected, divide, shares_of
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import suggestion
 from aadml.feature_extraction.manifest import ALIASES, SPLITS
@@ -81,17 +79,7 @@ def _column(entries: Sequence[ListedClip], name: str, option: str) -> list[str]:
 
 def _groups(entries: Sequence[ListedClip], by: str | None) -> list[int]:
     """Return a group number per clip; clips of one recording, or with equal nonempty cells of `by`, form a group."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    edges = []
-    for values in ([entry.source for entry in entries], _column(entries, by, "--split-by ") if by else ()):
-        first: dict[str, int] = {}
-        edges += [(row, first.setdefault(value, row)) for row, value in enumerate(values) if value]
-    rows, others = np.asarray(edges, dtype=np.int64).reshape(-1, 2).T
-    graph = coo_array((np.ones(len(rows)), (rows, others)), shape=(len(entries), len(entries)))
-    groups: list[int] = connected_components(graph, directed=False)[1].tolist()
-    return groups
+    return connected([[entry.source for entry in entries], *([_column(entries, by, "--split-by ")] if by else [])])
 
 
 def _checked(listing: Listing, by: str | None) -> Listing:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from aadml.data.inspection.column_statistics import row_hashes
 from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import texts
@@ -14,6 +15,8 @@ from aadml.feature_extraction.manifest import RECORDING, SPLITS
 
 DEFAULT_RULE = "random:0.7/0.1/0.2"
 """Division of clips without splits: shares of train, valid and test."""
+_DEVIATION = 0.15
+"""If groups lead further from a wanted share, copies of features are divided."""
 _EMPTY = (1e8, 1e6, 1e7)  # penalty for a class without train, valid, test clips; above any distance from the shares
 _COVERED = (0, 2)  # a class with one group is in train; a class with two groups is also in test
 _SMALLEST = 0.1  # clips; lower bound of a wanted count as divisor
@@ -99,10 +102,41 @@ def recordings(content: FeatureFile) -> tuple[str, ...]:
     return tuple(name or clip for name, clip in zip(names, content.ids, strict=True))
 
 
+def source_groups(names: Sequence[str], features: Mapping[str, NDArray[np.float32]]) -> list[int]:
+    """Return a group number per clip; clips with equal features in a modality other than text form a group.
+
+    Args:
+        names: (n,) names of recordings; clips with equal names form a group.
+        features: by modality, (n, d). Rows of zeros are not compared.
+    """
+    columns: list[Sequence[Hashable]] = [names]
+    for modality, values in features.items():
+        if modality != "text":
+            (zero,) = row_hashes(np.zeros((1, values.shape[1]), dtype=np.float32))
+            columns.append(["" if digest == zero else digest for digest in row_hashes(values)])
+    return connected(columns)
+
+
+def connected(columns: Sequence[Sequence[Hashable]]) -> list[int]:
+    """Return a group number per row; rows with equal nonempty values in one of the columns (n,) form a group."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    edges, count = [], len(columns[0])
+    for values in columns:
+        first: dict[Hashable, int] = {}
+        edges += [(row, first.setdefault(value, row)) for row, value in enumerate(values) if value]
+    rows, others = np.asarray(edges, dtype=np.int64).reshape(-1, 2).T
+    graph = coo_array((np.ones(len(rows)), (rows, others)), shape=(count, count))
+    groups: list[int] = connected_components(graph, directed=False)[1].tolist()
+    return groups
+
+
 def divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
     """Return the clips with random splits, and with a note in the provenance.
 
-    Recordings are not divided. A clip of several classes counts in each class.
+    Recordings are not divided. Clips with equal features in a modality other than text count as one recording, unless
+    the shares could then not be reached. A clip of several classes counts in each class.
 
     Args:
         content: the clips; their splits are ignored.
@@ -121,11 +155,25 @@ def divided(content: FeatureFile, rule: str, seed: int) -> FeatureFile:
     if content.all_labels is not None:
         codes = [np.flatnonzero(row).tolist() for row in content.all_labels]
     labels = [[content.class_names[code] for code in of_clip] for of_clip in codes]
-    splits = tuple(divide(labels, recordings(content), shares_of(shares), seed))
+    names, wanted = recordings(content), shares_of(shares)
+    groups = source_groups(names, content.features)
+    splits = divide(labels, groups, wanted, seed)
+    reached = (splits.count(part) / len(splits) for part in SPLITS)
+    if any(abs(part - share) > _DEVIATION for part, share in zip(reached, wanted, strict=True)):
+        splits = divide(labels, names, wanted, seed)
     counts = ", ".join(f"{splits.count(part)} {part}" for part in SPLITS)
-    how = ", no recording divided" if RECORDING in content.columns else ""
+    how = divided_recordings(content, groups, splits)
     note = f"the split was drawn at random ({shares}, seed {seed}{how}): {counts}"
     return with_other_splits(content, splits, note)
+
+
+def divided_recordings(content: FeatureFile, groups: Sequence[int], splits: Sequence[str]) -> str:
+    """Return words for a note: the number of groups (n,) in several `splits` (n,); empty for clips without groups."""
+    if RECORDING not in content.columns and len(set(groups)) == len(groups):
+        return ""
+    parts = Counter(group for group, _ in set(zip(groups, splits, strict=True)))
+    count = sum(number > 1 for number in parts.values())
+    return f", {count} recordings divided" if count else ", no recording divided"
 
 
 def _table(labels: Sequence[Sequence[str]], groups: Sequence[Hashable]) -> dict[Hashable, _Classes]:

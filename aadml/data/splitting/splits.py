@@ -1,7 +1,7 @@
 """Train, valid and test clips of a feature file."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.features import Features
 from aadml.comparison.stored_rows import StoredRows
-from aadml.data.splitting.division import divide, recordings
+from aadml.data.splitting.division import divide, divided_recordings, recordings, source_groups
 from aadml.data.splitting.folds import first_five
 from aadml.data.splitting.shared_clips import recording_notes, with_copy_notes
 from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile
 from aadml.feature_extraction.feature_file.names import in_order
 from aadml.feature_extraction.feature_file.rows import is_large
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.manifest import RECORDING, SPLITS
+from aadml.feature_extraction.manifest import SPLITS
 
 
 class DrawNote(str):
@@ -53,16 +53,14 @@ def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, n
     notes = list(content.notes())
     splits = np.asarray(content.splits, dtype=object)
     if not (splits == "valid").any():
-        names = recordings(content)
-        chosen = stratified(content.labels, content.rows("train"), validation, seed, names)
+        groups, rows = source_groups(recordings(content), content.features), content.rows("train")
+        chosen = stratified(content.labels, rows, validation, seed, groups)
         if not len(chosen):
             few = "no class has two train clips" if content.class_names else "there is one train clip"
             raise InputError(f"{place}: {few}, so no clip can be set aside for validation; add train clips")
         splits[chosen] = "valid"
         how = "stratified" if content.class_names else "at random"
-        if RECORDING in content.columns:
-            count = count_divided(chosen, np.flatnonzero(splits == "train"), names)
-            how += f", {count} recordings divided" if count else ", no recording divided"
+        how += divided_recordings(content, [groups[row] for row in rows], splits[rows].tolist())
         notes.append(DrawNote(f"{len(chosen)} train clips were set aside for validation ({how}, seed {seed})"))
     counts = Counter(content.labels[splits == "train"].tolist())
     lone = [content.class_names[label] for label, count in counts.items() if count == 1 and label != UNLABELLED]
@@ -75,7 +73,7 @@ def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, n
 
 
 def stratified(
-    labels: NDArray[np.int64], rows: NDArray[np.int64], share: float, seed: int, groups: Sequence[str]
+    labels: NDArray[np.int64], rows: NDArray[np.int64], share: float, seed: int, groups: Sequence[Hashable]
 ) -> NDArray[np.int64]:
     """Draw about `share` of the `rows` of each class: at least one row and never all; a single row is not drawn.
 
@@ -88,7 +86,7 @@ def stratified(
         rows: the row numbers to draw from.
         share: share to draw, between 0 and 1.
         seed: seed of the draw; equal seeds produce equal rows.
-        groups: n names of groups, such as recordings.
+        groups: (n,) groups, such as recordings.
 
     Returns:
         The drawn row numbers, sorted.

@@ -1,12 +1,15 @@
 import itertools
 from collections import Counter
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from aadml.data.splitting.division import divide, shares_of
+from aadml.data.splitting.division import DEFAULT_RULE, divide, divided, shares_of
+from aadml.feature_extraction.feature_file.content import UNLABELLED, FeatureFile
 from aadml.feature_extraction.ground.errors import InputError
 
 SHARES = (0.7, 0.1, 0.2)
@@ -24,6 +27,36 @@ def test_single_clips_reach_the_shares_exactly_in_every_class():
     assert counts(splits) == (350, 50, 100)
     for label in set(labels):
         assert counts([split for split, of in zip(splits, labels, strict=True) if of == label]) == (35, 5, 10)
+
+
+def random_pairs(**repeated):
+    """Return 300 pairs of distinct features, except for `repeated`: modality -> number of distinct rows."""
+    features = {
+        m: np.random.default_rng(n).random((300, 4), dtype=np.float32) for n, m in enumerate(("audio", "visual"))
+    }
+    for modality, count in repeated.items():
+        features[modality] = np.random.default_rng(5).random((count, 4), dtype=np.float32)[np.arange(300) % count]
+    names = tuple(map(str, range(300)))
+    return FeatureFile(features, np.full(300, UNLABELLED), names, ("train",) * 300, ())
+
+
+def test_clips_with_equal_features_except_text_are_in_one_split():
+    plain = divided(random_pairs(), DEFAULT_RULE, 0)
+    assert plain.notes() == ("the split was drawn at random (0.7/0.1/0.2, seed 0): 210 train, 30 valid, 60 test",)
+    repeated = divided(random_pairs(visual=60), DEFAULT_RULE, 0)
+    note = "the split was drawn at random (0.7/0.1/0.2, seed 0, no recording divided): 210 train, 30 valid, 60 test"
+    assert repeated.notes() == (note,)
+    assert all(len(set(repeated.splits[row::60])) == 1 for row in range(60))
+    for others in (random_pairs(text=60), replace(random_pairs(), features={"audio": np.zeros((300, 4), np.float32)})):
+        assert divided(others, DEFAULT_RULE, 0).splits == plain.splits
+
+
+def test_copies_are_divided_if_no_share_could_be_reached():
+    few = divided(random_pairs(audio=2), DEFAULT_RULE, 0)
+    assert few.splits == divided(random_pairs(), DEFAULT_RULE, 0).splits
+    assert few.notes() == (
+        "the split was drawn at random (0.7/0.1/0.2, seed 0, 2 recordings divided): 210 train, 30 valid, 60 test",
+    )
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 10, 99, 1000])

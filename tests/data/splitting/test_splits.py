@@ -59,6 +59,19 @@ def test_drawn_validation_clips_share_no_recording_with_train():
     assert not any("train-valid" in note for note in splits.notes)
 
 
+@pytest.mark.parametrize(("modality", "divides"), [("audio", False), ("text", True)])
+def test_drawn_validation_clips_share_no_sound_with_train(modality, divides):
+    content = synthetic(classes=4, train=160, valid=0, test=40, dimensions=(2, 3))
+    sounds = np.arange(200) // 10
+    repeated = np.random.default_rng(0).random((20, 2), dtype=np.float32)[sounds]
+    content = replace(content, features={modality: repeated, "visual": content.features["visual"]})
+    splits = to_splits(content)
+    sound_of = dict(zip(content.ids, sounds.tolist(), strict=True))
+    train, valid = ({sound_of[clip] for clip in part.ids} for part in (splits.train, splits.valid))
+    assert bool(train & valid) is divides
+    assert any("no recording divided" in note for note in splits.notes) is not divides
+
+
 @pytest.mark.parametrize("count", [1, 2])
 def test_few_recordings_are_divided_so_that_validation_has_its_share(count):
     content = synthetic(classes=4, train=160, valid=0, test=40, dimensions=(2, 3))

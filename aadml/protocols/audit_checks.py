@@ -263,6 +263,8 @@ def duplicates(case: Case) -> Outcome:
     """
     others = {name: case.splits[name] for name in ("train", "valid", "test") if name != case.split}
     others = {name: clips for name, clips in others.items() if len(clips)}
+    if not others:
+        return Verdict.NOT_CHECKABLE, "the data have no other split to compare"
     ids = set(case.clips.ids)
     counts = {f"ids also in {name}": len(ids & set(clips.ids)) for name, clips in others.items()}
     examples: list[str] = []

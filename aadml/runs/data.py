@@ -51,7 +51,7 @@ def load_splits(config: Config, content: FeatureFile | None = None) -> Splits:
         return with_media(_as_configured(_divided(config, media), common), manifest)
     if takes_captions(config.options):
         _refuse(common, _OF_CLASSES, f"captioned sound {_NO_CLASSES}")
-        return _captioned(read_captioned(data, config.options), common)
+        return _captioned(read_captioned(data, config.options, complete=True), common)
     if is_captioned(data):
         raise InputError(
             f"{data} is captioned sound, but {config.method} trains on features; extract features "
@@ -369,9 +369,9 @@ def takes_captions(options: OptionValues) -> bool:
     return "cleaning" in options
 
 
-def read_captioned(path: str | Path, options: OptionValues) -> Splits:
+def read_captioned(path: str | Path, options: OptionValues, *, complete: bool) -> Splits:
     """Read captioned sound with the options of a method; see `captioned_splits`."""
-    return captioned_splits(path, cleaning=options.cleaning, captions=options.captions)
+    return captioned_splits(path, cleaning=options.cleaning, captions=options.captions, complete=complete)
 
 
 def data_location(data: str | Path) -> str:

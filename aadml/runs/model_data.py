@@ -47,7 +47,7 @@ def read_for(
         return with_media(_divided(content, shown_address(path), model, on_note), manifest)
     options = model.facts.method.arguments
     if takes_captions(options):
-        return read_captioned(path, options)
+        return read_captioned(path, options, complete=False)
     place = shown_address(path)
     if is_captioned(path):
         raise InputError(

@@ -56,6 +56,12 @@ def test_duplicates_across_splits_are_found(subject):
     assert "10 ids" in found.evidence
 
 
+def test_duplicates_are_not_checkable_without_another_split(subject):
+    alone = subject.splits.__class__.only_test(subject.splits.test)
+    found, *_ = audit(FunctionPipeline(zoo.identity), alone, [duplicates])
+    assert (found.verdict, found.evidence) == (Verdict.NOT_CHECKABLE, "the data have no other split to compare")
+
+
 def test_clips_that_are_copied_with_noise_are_found(subject):
     test = subject.splits.test
     noisy = {m: test.matrix(m) + 1e-4 * test.matrix(m).std(0) for m in test.modalities}

@@ -62,6 +62,11 @@ def test_a_run_is_trained_evaluated_and_embeds_captioned_sound(manifest, tmp_pat
     with h5py.File(tmp_path / "e.h5") as file:
         assert file["audio"].shape[0] == file["text"].shape[0] == 60
         assert len(set(file["label"][()].tolist())) == 30
+    header, *rows = manifest.read_text().splitlines()
+    only_test = manifest.parent / "test.csv"
+    only_test.write_text("\n".join([header, *(row for row in rows if ",test," in row)]) + "\n")
+    assert json.loads(call("evaluate", run, "--data", only_test, "--json").stdout)["directions"] == found["directions"]
+    assert call("embed", run, only_test, "-o", tmp_path / "t.h5").exit_code == 0
 
 
 def test_each_method_starts_from_its_own_config_with_and_without_data_and_says_what_is_untrained(tmp_path, monkeypatch):

@@ -45,7 +45,9 @@ class CaptionedPart:
     packed: str = ""
 
 
-def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", captions: int = 5) -> Splits:
+def captioned_splits(
+    path: str | os.PathLike[str], *, cleaning: str = "mei", captions: int = 5, complete: bool = True
+) -> Splits:
     """Read captioned sound: one row for each pair of a clip and a caption, labeled with the number of the clip.
 
     Args:
@@ -53,6 +55,7 @@ def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", cap
             columns `caption` or `caption_1`, `caption_2`, ...
         cleaning: a key of CLEANINGS.
         captions: largest number of captions of a clip; further captions are left out.
+        complete: whether every split must have captions; if False, absent splits are empty.
 
     Returns:
         The splits, with `audio` (Waveforms or PackedWaveforms) and `text` (Captions). The notes report clips with
@@ -67,14 +70,16 @@ def captioned_splits(path: str | os.PathLike[str], *, cleaning: str = "mei", cap
     place = Path(path)
     parts = _parts(place)
     absent = [name for name in SPLITS if name not in parts]
-    if absent:
+    if absent and (complete or not parts):
         raise InputError(
             f"{place} has no captions of the split {absent[0]} (splits with captions: {', '.join(parts) or 'none'}); "
             "add captioned clips to this split"
         )
     notes: list[str] = []
     clips = {name: _clips(part, name, clean, captions, str(place), notes) for name, part in parts.items()}
-    train, valid, test = (clips[name] for name in SPLITS)
+    empty = next(iter(clips.values())).select(torch.empty(0, dtype=torch.int64))
+    train, valid, test = (clips.get(name, empty) for name in SPLITS)
+    parts = dict.fromkeys(absent, CaptionedPart(())) | parts
     return Splits(train, valid, test, name=str(place), notes=(*notes, *_shared_files(parts)))
 
 

@@ -162,6 +162,23 @@ def test_a_manifest_with_caption_columns_is_read(tmp_path):
     assert splits.valid["text"].texts == ("one 0", "two", "one 1")
 
 
+@pytest.mark.parametrize("split", ["split,", ""])
+def test_absent_splits_are_empty_where_not_all_are_needed(tmp_path, split):
+    write_wav(tmp_path / "a.wav", noise(8000))
+    cell = "test," if split else ""
+    (tmp_path / "m.csv").write_text(f"id,media,{split}caption_1,caption_2\na,a.wav,{cell}one,two\n")
+    with pytest.raises(InputError, match=r"has no captions of the split train \(splits with captions: test\)"):
+        captioned_splits(tmp_path / "m.csv")
+    splits = captioned_splits(tmp_path / "m.csv", complete=False)
+    assert [len(splits[name]) for name in ("train", "valid", "test")] == [0, 0, 2]
+    assert splits.train.modalities == ("audio", "text")
+    assert splits.test["text"].texts == ("one", "two")
+    assert splits.notes == ()
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="has no captions of the split train"):
+        captioned_splits(tmp_path / "empty", complete=False)
+
+
 def test_what_cannot_be_read_is_said_in_one_line(tmp_path, clotho):
     cases = {tmp_path / "absent": "is not an existing folder", tmp_path / "empty": "has no captions of the split train"}
     (tmp_path / "empty").mkdir()

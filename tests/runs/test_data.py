@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,12 @@ from aadml.configuration.from_arguments import assemble
 from aadml.configuration.presets import preset_path
 from aadml.data.splitting.splits import clips_of, to_splits
 from aadml.data.synthetic import synthetic
+from aadml.feature_extraction.feature_file.content import UNLABELLED
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.methods import METHODS
 from aadml.runs import data
+from aadml.runs.prepare import untrained_model
 
 
 def test_captioned_sound_is_refused_by_what_learns_from_features(monkeypatch):
@@ -42,6 +46,36 @@ def test_a_method_of_captioned_sound_refuses_other_tables_with_the_reason(table,
         data.load_splits(assemble(method="audio-text", data=str(tmp_path)))
     with pytest.raises(InputError, match="relevance is own, but captioned sound has no classes"):
         data.load_splits(assemble(method="audio-text", data=str(tmp_path), settings={"relevance": "own"}))
+
+
+def test_a_class_may_be_only_in_test_if_no_class_is_trained_on(tmp_path):
+    splits = ("train",) * 30 + ("valid",) * 6 + ("test",) * 9
+    write_features(tmp_path / "zs.h5", content(labels=np.repeat([0, 1, 2], [18, 18, 9]), splits=splits))
+    problems = ("'class 2' has no train clips", "'class 0' has no test clips", "'class 1' has no test clips")
+    note = f"classes are incomplete ({', '.join(problems)})"
+    assert note in aadml.read(tmp_path / "zs.h5").notes
+    for method in METHODS:
+        splits = partial(data.load_splits, assemble(method=method, data=str(tmp_path / "zs.h5")))
+        if method in ("audio-text", "3cmlf", "xie"):
+            continue
+        if method in data.WITHOUT_CLASSES:
+            assert note in splits().notes
+        else:
+            with pytest.raises(
+                InputError, match=r"classes are incomplete .*choose a method that trains without classes"
+            ):
+                splits()
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_methods_without_classes_are_those_that_need_none(method):
+    unlabelled = replace(content(), labels=np.full(45, UNLABELLED), class_names=())
+    build = partial(untrained_model, assemble(method=method), to_splits(unlabelled), torch.device("cpu"))
+    if method not in data.WITHOUT_CLASSES:
+        with pytest.raises(InputError, match="needs one class per clip"):
+            build()
+    elif method != "zero-shot":  # needs features of a shared space
+        build()
 
 
 def content(**changes):

@@ -27,7 +27,9 @@ class DrawNote(str):
     __slots__ = ()
 
 
-def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, name: str = "") -> Splits:
+def to_splits(
+    content: FeatureFile, *, validation: float = 0.1, seed: int = 0, name: str = "", complete: bool = True
+) -> Splits:
     """Return the train, valid and test clips. Draw a missing validation split from train.
 
     Args:
@@ -35,22 +37,24 @@ def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, n
         validation: share of each class's train clips to use for validation, if the data have no validation split.
         seed: seed of the draw of validation clips.
         name: source of the data, for messages.
+        complete: whether clips with one class each need at least two classes, each with train and test clips. If
+            False, the lack of classes or clips is a note.
 
     Returns:
         The splits; their notes describe changes and weaknesses of the data.
 
     Raises:
-        InputError: there are no train or no test clips, or no clip can be set aside for validation. For clips with one
-            class each: there are fewer than two classes, or a class has no train or no test clips.
+        InputError: there are no train or no test clips, no clip can be set aside for validation, or classes are not
+            complete.
     """
-    place = name or "the data"
-    missing = _incomplete_classes(content, place)
-    if missing:
-        raise InputError(
-            f"{place}: classes are incomplete ({_described(content, missing)}); add clips, or leave these classes out: "
-            "`aadml convert IN OUT --incomplete-classes drop`"
-        )
-    notes = list(content.notes())
+    place, notes = name or "the data", list(content.notes())
+    if problem := _class_problem(content, _incomplete_classes(content, place)):
+        if complete:
+            raise InputError(
+                f"{place}: {problem}; add clips, choose a method that trains without classes (such as pairs), or leave "
+                "incomplete classes out: `aadml convert IN OUT --incomplete-classes drop`"
+            )
+        notes.append(problem)
     splits = np.asarray(content.splits, dtype=object)
     if not (splits == "valid").any():
         groups, rows = source_groups(recordings(content), content.features), content.rows("train")
@@ -121,13 +125,13 @@ def without_incomplete_classes(content: FeatureFile, place: str) -> tuple[Featur
     """
     missing = _incomplete_classes(content, place)
     require_one_label(content, place, "incomplete_classes=drop")
+    problem = _class_problem(content, missing)
+    if problem and len(set(content.labels.tolist()) - {UNLABELLED} - set(missing)) < 2:
+        raise InputError(
+            f"{place}: {problem}, so fewer than two classes have both train and test clips; add clips of two classes"
+        )
     if not missing:
         return content, []
-    if len(set(content.labels.tolist()) - {UNLABELLED} - set(missing)) < 2:
-        names = _described(content, missing)
-        raise InputError(
-            f"{place}: fewer than two classes have both train and test clips ({names}); add clips of these classes"
-        )
     note = f"incomplete classes were left out: {_described(content, missing)}"
     return without_classes(content, list(missing)), [note]
 
@@ -187,7 +191,7 @@ def _incomplete_classes(content: FeatureFile, place: str) -> dict[int, str]:
     The result is empty if the clips have no labels, or if clips have several labels.
 
     Raises:
-        InputError: there are no train or no test clips, or all clips are of one class.
+        InputError: there are no train or no test clips.
     """
     for part in ("train", "test"):
         if not len(content.rows(part)):
@@ -198,11 +202,16 @@ def _incomplete_classes(content: FeatureFile, place: str) -> dict[int, str]:
     if not has_one_label(content):
         return {}
     used = sorted(set(content.labels.tolist()) - {UNLABELLED})
-    if len(used) < 2:
-        name = content.class_names[used[0]]
-        raise InputError(f"{place}: all clips are of one class ('{name}'); add clips of another class")
     labels = {part: set(content.labels[content.rows(part)].tolist()) for part in ("train", "test")}
     return {label: part for part in labels for label in used if label not in labels[part]}
+
+
+def _class_problem(content: FeatureFile, missing: dict[int, str]) -> str:
+    """Return words for clips of only one class, or for the classes `missing` (see `_incomplete_classes`), if any."""
+    used = set(content.labels.tolist()) - {UNLABELLED}
+    if has_one_label(content) and len(used) == 1:
+        return f"all clips are of one class ('{content.class_names[used.pop()]}')"
+    return f"classes are incomplete ({_described(content, missing)})" if missing else ""
 
 
 def _described(content: FeatureFile, missing: dict[int, str]) -> str:

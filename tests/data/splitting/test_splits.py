@@ -119,8 +119,12 @@ def test_data_without_train_or_test_clips_is_refused(make_content, present):
 
 def test_one_class_only_is_refused(make_content):
     content = make_content([1, 1, 1], ["train", "train", "test"], class_names=("cat", "dog"))
-    with pytest.raises(InputError, match="all clips are of one class \\('dog'\\)"):
+    one_class = "all clips are of one class ('dog')"
+    with pytest.raises(InputError, match=f"the data: {re.escape(one_class)}; add clips, choose"):
         to_splits(content)
+    with pytest.raises(InputError, match=f"{re.escape(one_class)}, so fewer than two classes have both train and test"):
+        without_incomplete_classes(content, "data.h5")
+    assert one_class in to_splits(content, complete=False).notes
 
 
 def test_clips_without_a_label_are_pairs_even_where_classes_have_names(make_content):
@@ -137,6 +141,12 @@ def test_a_class_without_test_or_train_clips_is_refused_with_what_to_do(make_con
     wanted = r"classes are incomplete \('d' has no train clips, 'c' has no test clips\); .*--incomplete-classes drop"
     with pytest.raises(InputError, match=wanted):
         to_splits(incomplete(make_content))
+
+
+def test_incomplete_classes_are_a_note_where_none_is_needed(make_content):
+    splits = to_splits(incomplete(make_content), complete=False)
+    assert "classes are incomplete ('d' has no train clips, 'c' has no test clips)" in splits.notes
+    assert splits.test.labels.tolist() == [0, 1, 3]
 
 
 def test_incomplete_classes_can_be_left_out(make_content):

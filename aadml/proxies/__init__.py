@@ -20,15 +20,18 @@ PROXIES: Registry["ProxyFactory"] = Registry(
     of="aadml.proxies.contract:ProxyFactory",
 )
 """Classes by name, called as `(dimension, modalities, *, options) -> Proxy`. The attribute `prefix` of a class is added
-to the names of losses ("aa-"). The prefix of the identity is empty."""
+to the names of losses ("aa-"); see `prefix_of`."""
 
 
 def prefix_of(name: str) -> str:
-    """Return the prefix that a proxy adds to the names of losses.
+    """Return the prefix that a proxy adds to the names of losses; "" only for the identity.
 
-    By default, the prefix is the name of the proxy and a hyphen; hyphens also replace colons.
+    The default, also for an empty `prefix`, is the name of the proxy and a hyphen; hyphens also replace colons.
 
     Raises:
         InputError: the proxy does not exist.
     """
-    return str(getattr(lookup(PROXIES, name, "proxy"), "prefix", f"{name.replace(':', '-')}-"))
+    entry = lookup(PROXIES, name, "proxy")
+    if entry is PROXIES["identity"]:
+        return ""
+    return str(getattr(entry, "prefix", "") or f"{name.replace(':', '-')}-")

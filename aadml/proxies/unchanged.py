@@ -16,7 +16,6 @@ class Unchanged(nn.Module):
         modalities: modalities of the embeddings.
     """
 
-    prefix = ""
     aa_on: str = "all"
     aa_mix: float = 1.0
 

@@ -276,7 +276,7 @@ class ConfigFile:
         method, options = named(self._entry("method", DEFAULT_METHOD), "method")
         build = lookup(METHODS, method, "method")
         wanted = sections(build)
-        full = self._expanded(wanted)
+        full = self._expanded(wanted, stored=stored)
         values = full.values
         known = ["method", *schema(Common), *FIXED, TOWERS, TUNING, *wanted, *(["recipe"] if "loss" in wanted else [])]
         for key in sorted(values, key=lambda name: name != "loss"):  # a loss also sets other sections
@@ -297,14 +297,15 @@ class ConfigFile:
             sections=full._sections(wanted, stored=stored),
         )
 
-    def _expanded(self, wanted: Mapping[str, Option]) -> "ConfigFile":
+    def _expanded(self, wanted: Mapping[str, Option], *, stored: bool) -> "ConfigFile":
         """Return the content with the sections that the loss implies, and the defaults of the other sections."""
         values, defaults = dict(self.values), {key: plain(section.default) for key, section in wanted.items()}
         for key in wanted.keys() & values.keys():
             values[key] = self._entry(key, defaults[key]) if is_named(wanted[key].kind) else values[key]
         if isinstance(modalities := values.get("modalities"), str):
             values["modalities"] = [name.strip() for name in modalities.split(",")]
-        values = expand_loss({"loss": defaults["loss"], **values}) if "loss" in wanted else values
+        if "loss" in wanted and not stored:
+            values = expand_loss({"loss": defaults["loss"], **values})
         if "proxy" not in wanted and _names_identity(values.get("proxy", {})):
             del values["proxy"]  # "--loss NAME" also sets the proxy, which this method does not have
         return ConfigFile({**defaults, **values})

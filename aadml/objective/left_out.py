@@ -32,7 +32,7 @@ def is_left_out(table: Registry[Any], name: str) -> bool:
 
     While a model is being loaded, entries with code from outside aadml are omitted.
     """
-    return _rebuilding.get() and table.is_outside(name)
+    return _rebuilding.get() and not table.is_own(name)
 
 
 class LeftOut(nn.Module):

@@ -56,7 +56,7 @@ class EntrySection(OwnSection):
     @property
     def is_outside(self) -> bool:
         """Whether the entry is code from outside aadml."""
-        return self.table.is_outside(self.name)
+        return not self.table.is_own(self.name)
 
     @property
     def entry(self) -> Callable[..., Any]:

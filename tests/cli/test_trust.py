@@ -115,6 +115,25 @@ def test_a_model_trained_with_parts_of_ones_own_embeds_where_they_are_missing(fe
     assert saved.read_bytes() == again.read_bytes(), "weights of parts that were left out are saved again"
 
 
+@pytest.mark.parametrize("part", [["--loss", "own-mine"], ["--set", "proxy=own-proxy", "--set", "proxy.k=1"]])
+def test_a_run_with_entries_of_a_package_is_read_where_the_package_is_missing(aadml, features, away, monkeypatch, part):
+    (away / "own-1.0.dist-info").mkdir()
+    points = "[aadml.losses]\nown-mine = own_of_trust:Mine\n[aadml.proxies]\nown-proxy = own_of_trust:Proxy\n"
+    (away / "own-1.0.dist-info" / "entry_points.txt").write_text(points)
+    (away / "own_of_trust.py").write_text(OWN)
+    small = [argument for key, value in SMALL.items() for argument in ("--set", f"{key}={value}")]
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "path", [*sys.path, str(away)])
+        code, out, err = aadml("train", "--data", features, *part, *small, "--runs", "runs")
+        assert code == 0, err
+    del sys.modules["own_of_trust"]
+    run = out.splitlines()[-1]
+    for command in (["embed", run, features, "-o", "e.h5"], ["evaluate", run], ["report", run], ["audit", run]):
+        code, _, err = aadml(*command)
+        assert code == 0, err
+    assert "own_of_trust" not in sys.modules
+
+
 def test_a_model_of_ones_own_method_is_refused_in_one_line_without_consent(features, away):
     settings = {"method.dimension": 3, **dict.fromkeys(SMALL)}
     folder = trained(features, away / "model", method="own_of_trust:drawn", settings=settings)

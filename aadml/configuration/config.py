@@ -252,7 +252,7 @@ class ConfigFile:
 
         Args:
             stored: whether the config is complete, as stored in a run. If True, sections that name code from outside
-                aadml are not changed. Only training imports this code, with consent.
+                aadml are not changed, and metrics are not checked. Only training imports this code, with consent.
 
         Raises:
             InputError: an unknown key or name, a missing section, or an invalid value. The message has the location of
@@ -286,12 +286,15 @@ class ConfigFile:
                 raise InputError(f"{key}: method {method} has no such key; {advice}")
         if TUNING in values:
             self._lists_of_values()
+        training = built(Training, full._options("training"), "training")
+        if not stored:
+            training.check()
         return Config(
             method=method,
             options=checked_options(build, options, "method", name=method),
             common=built(Common, OptionValues(**{key: values[key] for key in schema(Common) if key in values}), ""),
             inputs=built(Inputs, full._options("inputs"), "inputs"),
-            training=built(Training, full._options("training"), "training"),
+            training=training,
             towers=built(PretrainedOptions, full._options(TOWERS), TOWERS) if values.get(TOWERS) is not None else None,
             recipe=checked(Annotated[str, Choice(RECIPES)], values["recipe"], "recipe") if "recipe" in values else None,
             sections=full._sections(wanted, stored=stored),

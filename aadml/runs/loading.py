@@ -108,7 +108,7 @@ class Run:
 def load(path: str | Path, *, revision: str | None = None, device: str = "auto", trust_code: bool = False) -> Model:
     """Load a model from a run or a model folder. The training data and the paths in the config are not needed.
 
-    A loss, selection or proxy from outside aadml is not needed for embedding and not built. A method or an
+    A loss, selection, proxy or metric from outside aadml is not needed for embedding and not built. A method or an
     extractor from outside aadml is built only with consent.
 
     Args:

@@ -60,6 +60,7 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
         InputError: the data cannot be read or do not match the config, a split has no item of a modality, a split to
             be ranked has no relevant item, or the method or device is not available.
     """
+    config.training.check()
     if splits is None:
         check_towers(config)
         splits = load_splits(config)

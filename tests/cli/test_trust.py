@@ -53,6 +53,11 @@ class Proxy(AnchorAware):
 def drawn(context, settings, *, dimension: int = 4):
     """Draw vectors."""
     return random_vectors(context, settings, dimension=dimension)
+
+
+def relevant(ranking):
+    """Number of relevant items."""
+    return ranking.relevant
 '''
 PLANTED = "raise RuntimeError('planted code ran')\n"
 
@@ -115,11 +120,20 @@ def test_a_model_trained_with_parts_of_ones_own_embeds_where_they_are_missing(fe
     assert saved.read_bytes() == again.read_bytes(), "weights of parts that were left out are saved again"
 
 
-@pytest.mark.parametrize("part", [["--loss", "own-mine"], ["--set", "proxy=own-proxy", "--set", "proxy.k=1"]])
-def test_a_run_with_entries_of_a_package_is_read_where_the_package_is_missing(aadml, features, away, monkeypatch, part):
+@pytest.mark.parametrize(
+    "part",
+    [
+        ["--loss", "own-mine"],
+        ["--set", "proxy=own-proxy", "--set", "proxy.k=1"],
+        ["--criterion", "own_of_trust:relevant"],
+        ["--criterion", "own-relevant"],
+    ],
+)
+def test_a_run_with_entries_of_ones_own_is_read_where_they_are_missing(aadml, features, away, monkeypatch, part):
     (away / "own-1.0.dist-info").mkdir()
-    points = "[aadml.losses]\nown-mine = own_of_trust:Mine\n[aadml.proxies]\nown-proxy = own_of_trust:Proxy\n"
-    (away / "own-1.0.dist-info" / "entry_points.txt").write_text(points)
+    groups = {"losses": "Mine", "proxies": "Proxy", "metrics": "relevant"}
+    points = [f"[aadml.{group}]\nown-{name.lower()} = own_of_trust:{name}\n" for group, name in groups.items()]
+    (away / "own-1.0.dist-info" / "entry_points.txt").write_text("".join(points))
     (away / "own_of_trust.py").write_text(OWN)
     small = [argument for key, value in SMALL.items() for argument in ("--set", f"{key}={value}")]
     with monkeypatch.context() as patch:

@@ -10,8 +10,9 @@ import torch
 
 import aadml
 from aadml.comparison.clips import Clips, Splits
+from aadml.configuration.config import resolve
 from aadml.configuration.from_arguments import assemble
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError, UntrustedCodeError
 from aadml.methods import METHODS
 from aadml.methods.inputs import SCALINGS, Inputs, fit_scaling
 from aadml.runs.prepare import _check_galleries, clips_to_fit, prepare
@@ -281,3 +282,10 @@ def test_judgments_must_concern_clips_with_both_modalities_of_a_direction(tmp_pa
 def test_a_method_without_epochs_needs_no_judgments_of_validation_clips(tmp_path):
     data, options = judged(tmp_path / "judged.csv", "c")
     assert aadml.fit(data, method="random", relevance=options["relevance"]).evaluation["map_mean"] > 0
+
+
+def test_a_criterion_that_only_a_file_names_is_refused_before_training():
+    config = resolve({"data": "absent.h5"})  # as read from a run, whose metrics are not checked
+    config = replace(config, training=replace(config.training, criterion="planted:metric"))
+    with pytest.raises(UntrustedCodeError, match="names metric planted:metric"):
+        prepare(config)

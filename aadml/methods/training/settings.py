@@ -75,10 +75,6 @@ class Training:
             and so are losses, except with "tf32".
         compile: whether to compile the metric loss with `torch.compile`. The compilation needs a C++ compiler, and
             some seconds at the first step. Results then differ by rounding.
-
-    Raises:
-        InputError: a name in `criterion` does not belong to a single metric, or belongs to a metric whose smaller
-            values are better.
     """
 
     removed_options: ClassVar[Mapping[str, int]] = {"micro_batch": 0, "valid_every": 1}
@@ -105,7 +101,13 @@ class Training:
     precision: Precision = "float32"
     compile: bool = False
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Check the metrics of `criterion`, whose code is imported: only training needs this code.
+
+        Raises:
+            InputError: a name in `criterion` does not belong to a single metric, or belongs to a metric whose smaller
+                values are better.
+        """
         if self.criterion != AUTO:
             for name in listed(self.criterion) or [self.criterion]:
                 check_criterion(name)

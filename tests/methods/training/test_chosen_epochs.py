@@ -61,7 +61,7 @@ def test_the_criterion_is_what_plateaus_and_patience_look_at():
 )
 def test_a_wrong_criterion_is_refused(criterion, message):
     with pytest.raises(InputError, match=message):
-        Training(criterion=criterion)
+        Training(criterion=criterion).check()
 
 
 def test_a_criterion_beyond_the_validation_clips_or_beside_the_stages_of_a_method_is_refused():

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from aadml.configuration.overrides import proxy_prefix_of
 from aadml.reports import page
 from aadml.reports.tables import Cell, Table
 from aadml.studies import sweep_figures
@@ -69,10 +70,8 @@ def _table(ablation: Ablation, scores: Scores, about: str, metrics: Sequence[str
     keys = [axis.key for axis in ablation.axes]
     if "loss" not in keys and len({cell.config.label() for cell in ablation.cells}) > 1:
         keys = ["loss", *keys]
-    settings = [{"loss": cell.config.label(), **cell.settings.values} for cell in ablation.cells]
-    named: dict[str, list[Cell]] = {
-        key: [None if row[key] is None else str(row[key]) for row in settings] for key in keys
-    }
+    settings = [{"loss": cell.config.label(), **_settings(scores[cell.name])} for cell in ablation.cells]
+    named: dict[str, list[Cell]] = {key: [row[key] for row in settings] for key in keys}
     columns = ResultColumns([scores[cell.name] for cell in ablation.cells], scores, named)
     columns.add_figures("map", "MAP")
     if ablation.baselines:
@@ -157,8 +156,17 @@ def _axis_of_numbers(ablation: Ablation) -> Axis | None:
 
 
 def _line_name(cell: CellScores, key: str) -> str:
-    rest = [str(value) for name, value in cell.cell.settings.values.items() if name != key and value is not None]
+    rest = [text for name, text in _settings(cell).items() if name != key and text is not None]
     return ", ".join(rest) or cell.cell.config.label()
+
+
+def _settings(cell: CellScores) -> dict[str, str | None]:
+    """Return the values of the axes as text; the name of a loss has the prefix of the proxy that is trained."""
+    values = cell.cell.settings.values
+    texts = {key: None if value is None else str(value) for key, value in values.items()}
+    if isinstance(loss := values.get("loss"), str):
+        texts["loss"] = cell.cell.config.prefix + loss.removeprefix(proxy_prefix_of(loss))
+    return texts
 
 
 def _selected(ablation: Ablation, scores: Scores) -> dict[str, tuple[int, bool]]:

@@ -59,8 +59,8 @@ def written(monkeypatch, of_ave):
         ablation_page, "write_study", lambda *given, **more: pages.append((*given, more)) or Path("page")
     )
 
-    def write(*axes, lost=1, baseline=None):
-        changed = Overrides({"training.epochs": 2})
+    def write(*axes, lost=1, baseline=None, **changed):
+        changed = Overrides({"training.epochs": 2, **changed})
         ablation = plan_ablation(assemble(data="folder/ave.h5"), [*map(parse_axis, axes)], range(2), baseline, changed)
         found = {}
         for n, cell in enumerate(ablation.cells):
@@ -161,6 +161,18 @@ def test_cells_of_several_losses_have_a_column_of_their_loss_and_without_baselin
     assert list(parts[0].drawings) == ["curve"]
     assert "comparison" not in words(head)
     assert [name for name, *_ in drawings if "curve" in name] == ["spread_curve", "difference_curve", "spread_curve"]
+
+
+def test_a_loss_has_the_prefix_of_the_proxy_that_all_cells_have(written):
+    table, _, _ = written("loss=aa-triplet,aa-hard-triplet,contrastive", lost=9, proxy="class-mean")
+    assert [row[0] for row in table.rows] == [
+        "class-mean-triplet", "class-mean-hard-triplet", "class-mean-contrastive", "triplet", "hard-triplet",
+        "contrastive",
+    ]  # fmt: skip
+    *_, drawings = written("loss=aa-triplet", "training.batch=10,20", lost=9, proxy="class-mean")
+    assert [list(drawing[1]) for drawing in drawings if drawing[0] == "spread_curve"] == [
+        ["class-mean-triplet", "triplet"]
+    ]
 
 
 def test_the_axis_of_a_figure_is_the_first_with_several_numbers():

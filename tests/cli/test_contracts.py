@@ -14,7 +14,7 @@ PROXY = (
 METHOD = (
     "define a method as (context, settings, *, options) -> Method with embed, fit, load, state (see docs/extending.md)"
 )
-READOUT = "define a readout as (*, options) -> list of Readout"
+READOUT = "define a readout as (*, options) -> list of Readout (not empty, without subclasses)"
 METRIC = "define a metric as (ranking, *, options) -> an array with one number for each query (see docs/extending.md)"
 PROTOCOL = (
     "define a protocol as an object Protocol(before, mix, correct, keep, metric, needs, trains) (see docs/extending.md)"
@@ -23,6 +23,8 @@ EXTRACTOR = "define an audio extractor as (*, options) -> Extractor("
 
 WRONG = """
 from torch import nn
+
+from aadml.methods.label_space.readouts import Readout
 
 
 def loss(comparison):
@@ -72,6 +74,19 @@ def readout():
     return "cosine"
 
 
+class Sharp(Readout):
+    def __call__(self, vectors):
+        return 5 * vectors
+
+
+def sharp():
+    return [Sharp("posterior", 0.2)]
+
+
+def none():
+    return []
+
+
 def metric(ranking):
     return 0.5
 
@@ -116,6 +131,8 @@ SMALL = ["--set", "network.hidden=[8]", "--set", "training.batch=20", "--epochs"
          "proxy wrong_entries:Proxy returned a Proxy without check_size, from_bank, refresh, remember", PROXY),
         (["--set", "proxy=wrong_entries:readout"], "proxy wrong_entries:readout takes no positional arguments", PROXY),
         (["--set", "readout=wrong_entries:readout"], "readout wrong_entries:readout returned a str", READOUT),
+        (["--set", "readout=wrong_entries:sharp"], "readout wrong_entries:sharp returned a list", READOUT),
+        (["--set", "readout=wrong_entries:none"], "readout wrong_entries:none returned a list", READOUT),
     ],
 )  # fmt: skip
 def test_a_wrong_part_of_a_training_is_one_line(aadml, wrong, tmp_path, setting, fault, contract):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -10,7 +10,8 @@ from torch import Tensor
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Temperature
-from aadml.feature_extraction.ground.contracts import require_result
+from aadml.feature_extraction.ground.contracts import Condition, require_result
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import READOUTS
 from aadml.objective.left_out import is_left_out
 from aadml.objective.sections import EntrySection
@@ -33,10 +34,20 @@ class Readout:
     Attributes:
         name: "cosine" or "posterior".
         temperature: temperature of the softmax, for "posterior".
+
+    Raises:
+        InputError: another name, or a temperature that is not above 0. A model stores only these two values.
     """
 
     name: str
     temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.name not in ("cosine", "posterior") or not self.temperature > 0:
+            raise InputError(
+                f"readout: there is no Readout({self.name!r}, {self.temperature!r}); pass 'cosine' or 'posterior', and "
+                "a temperature above 0"
+            )
 
     @property
     def similarity(self) -> str:
@@ -51,10 +62,17 @@ class Readout:
         return torch.softmax(vectors.double() / self.temperature, 1).float()
 
 
+def _is_stored(candidates: list[Readout]) -> bool:
+    """Return whether a model can store any of these read-outs as name and temperature."""
+    return bool(candidates) and all(type(readout) is Readout for readout in candidates)
+
+
 class ReadoutFactory(Protocol):
     """Function of options that returns candidate read-outs, to be compared on the validation clips."""
 
-    def __call__(self, **options: Any) -> list[Readout]:
+    def __call__(
+        self, **options: Any
+    ) -> Annotated[list[Readout], Condition("list of Readout (not empty, without subclasses)", _is_stored)]:
         """Return candidate read-outs."""
         ...
 
@@ -93,7 +111,7 @@ class ReadoutSection(EntrySection):
         """Return the candidate read-outs; only "cosine" in a loaded model without the read-out's external code.
 
         Raises:
-            InputError: external code returns anything but a list of read-outs.
+            InputError: external code returns anything but a list of at least one `Readout`. A subclass is not valid.
         """
         if is_left_out(self.table, self.name):
             return cosine()

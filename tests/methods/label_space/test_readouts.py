@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from aadml.comparison.clips import Clips
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.label_space.readouts import TEMPERATURES, Readout, auto, choose_readout, cosine, posterior
 from aadml.retrieval.evaluation import mean_average_precision
 
@@ -62,3 +63,9 @@ def test_without_a_choice_or_clips_to_choose_on_the_first_is_taken():
     none = valid.select(torch.arange(0))
     assert choose_readout(auto(), {m: v[:0] for m, v in vectors.items()}, none) == Readout("cosine")
     assert choose_readout([Readout("posterior", 9.0)], {}, valid) == Readout("posterior", 9.0)
+
+
+@pytest.mark.parametrize("wrong", [("sharp", 1.0), ("posterior", 0.0), ("posterior", -1.0), ("cosine", float("nan"))])
+def test_what_a_model_cannot_store_is_refused(wrong):
+    with pytest.raises(InputError, match=r"there is no Readout\('\w+', [\w.-]+\); pass 'cosine' or 'posterior', and a"):
+        Readout(*wrong)

@@ -3,6 +3,7 @@
 from aadml.configuration.config import Config
 from aadml.configuration.unused_options import idle_options
 from aadml.feature_extraction.weights.hub_names import PREFIX
+from aadml.methods import METHODS
 from aadml.methods.pairwise.teacher import smaller_batch
 from aadml.methods.training.settings import AUTO, Training
 from aadml.proxies import anchor_aware, class_mean
@@ -73,11 +74,13 @@ def _unused_training_options(prepared: Prepared) -> list[str]:
     """Return warnings about `training` options that have no effect without epochs or without validation clips."""
     training, defaults = prepared.config.training, Training()
     if not hasattr(prepared.model.method, "learner"):
+        name = prepared.config.method
+        if not METHODS.is_own(name):  # a method from outside aadml may have a loop of its own
+            return []
         changed = [
             f"training.{key}={value}" for key, value in vars(training).items() if value != getattr(defaults, key)
         ]
         verb = "change" if len(changed) > 1 else "changes"
-        name = prepared.config.method
         return [f"{', '.join(changed)} {verb} nothing: {name} trains without epochs"] if changed else []
     if len(prepared.splits.valid):
         return []

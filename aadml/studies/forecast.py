@@ -212,7 +212,10 @@ def _measured_or_reason(example: tuple[Hashable, Config], report: Callable[[obje
 
 
 def measure(config: Config, splits: Splits) -> Rate:
-    """Time a few training steps of a config, or the complete fit of a method without epochs.
+    """Time a few training steps of a config, or the complete fit of a method without a learner.
+
+    The complete fit has `_EPOCHS` epochs. The estimate is too small for a method from outside aadml with more epochs
+    in a loop of its own.
 
     Raises:
         InputError: the data do not match the config.

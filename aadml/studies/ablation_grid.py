@@ -8,7 +8,7 @@ from pathlib import Path
 from aadml.configuration.config import Config, ConfigFile
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.studies.folder import RUNS
-from aadml.studies.grid import EPOCHS, Axis, Cell, Overrides, Point, at_most, cells_of, points, set_again
+from aadml.studies.grid import EPOCHS, Axis, Cell, Overrides, Point, at_most, cells_of, points, proxies_of, set_again
 from aadml.studies.job import Job
 from aadml.studies.results import CellScores, read_run
 from aadml.studies.sweep import SweepOutcome
@@ -67,7 +67,7 @@ def plan_ablation(
 
     def reference(point: Point) -> Point | None:
         if baseline is not None:
-            config = at_most((again | point.settings).then(baseline).applied(base), max_epochs)
+            config = at_most((again | point.settings).then(baseline).applied(base, proxies_of(axes)), max_epochs)
             return Point(point.settings | baseline, config) if baseline.values else None
         if not anchored:
             return crossed[0]

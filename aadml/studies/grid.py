@@ -62,11 +62,15 @@ class Overrides:
         values = {k: value for k, value in self.values.items() if k not in dropped and not k.startswith(sections)}
         return Overrides(values) | later
 
-    def within(self, base: ConfigFile) -> ConfigFile:
+    def within(self, base: ConfigFile, proxies: Sequence[str] = ()) -> ConfigFile:
         """Return a config file with these values.
 
         The loss is set first, and sections are set before their options. An option that belongs only to proxies
         other than the chosen proxy is ignored. This rule requires a loss or a proxy among these values.
+
+        Args:
+            base: config file.
+            proxies: proxies whose options are ignored in addition to those of all listed proxies.
 
         Raises:
             InputError: a part of a key is not a mapping, or the loss is unknown.
@@ -74,17 +78,17 @@ class Overrides:
         values, proxy = base.values, self.values.keys() & {"loss", "proxy", "proxy.name"}
         first = ("loss", "loss.name")
         for key in sorted(self.values, key=lambda key: (key not in first, key.count("."), not key.endswith(".name"))):
-            if not (proxy and key.startswith("proxy.") and _is_of_other_proxies(key, values.get("proxy"))):
+            if not (proxy and key.startswith("proxy.") and _is_of_other_proxies(key, values.get("proxy"), proxies)):
                 values = with_setting(values, key, self.values[key])
         return replace(base, values=values)
 
-    def applied(self, base: Config | ConfigFile) -> Config:
-        """Resolve a config with these values.
+    def applied(self, base: Config | ConfigFile, proxies: Sequence[str] = ()) -> Config:
+        """Resolve a config with these values; see `within` for the arguments.
 
         Raises:
             InputError: the config rejects a key or value.
         """
-        return resolve(self.within(ConfigFile(base.values)).values)
+        return resolve(self.within(ConfigFile(base.values), proxies).values)
 
     def text(self) -> str:
         """Return the `key=value` pairs joined by underscores, without keys that have no effect."""
@@ -186,7 +190,15 @@ def points(base: Config | ConfigFile, axes: Sequence[Axis], again: Overrides) ->
         raise InputError(f"--over: {max(keys, key=keys.count)} occurs twice; pass all of its values in one --over")
     crossed = itertools.product(*(axis.values for axis in axes))
     settings = [Overrides(dict(zip(keys, values, strict=True))) for values in crossed]
-    return [Point(values, (again | values).applied(base)) for values in settings]
+    proxies = proxies_of(axes)
+    return [Point(values, (again | values).applied(base, proxies)) for values in settings]
+
+
+def proxies_of(axes: Sequence[Axis]) -> list[str]:
+    """Return the names of the proxies among the values of axes."""
+    values = [value for axis in axes if axis.key in ("proxy", "proxy.name") for value in axis.values]
+    names = [value.get("name") if isinstance(value, Mapping) else value for value in values]
+    return [name for name in names if isinstance(name, str) and name in PROXIES]
 
 
 def set_again(changed: Overrides, axes: Sequence[Axis]) -> Overrides:
@@ -275,12 +287,12 @@ def folder_name(base: Config, axes: Sequence[Axis]) -> str:
     return f"{file_name(keys)}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
-def _is_of_other_proxies(key: str, proxy: object) -> bool:
-    """Return whether other proxies than that of a section have the option at a key, and this proxy does not."""
+def _is_of_other_proxies(key: str, proxy: object, others: Sequence[str]) -> bool:
+    """Return whether listed proxies or `others` have the option at a key, and the proxy of a section does not."""
     if proxy is None or (isinstance(proxy, Mapping) and "name" not in proxy):
         return False
     option, entry = key.removeprefix("proxy."), lookup(PROXIES, named(proxy, "proxy")[0], "proxy")
-    return option not in schema(entry) and any(option in schema(other) for other in PROXIES.values())
+    return option not in schema(entry) and any(option in schema(PROXIES[name]) for name in (*PROXIES, *others))
 
 
 def _on_one_line(value: object) -> str:

@@ -3,8 +3,11 @@ import re
 
 import pytest
 
+from aadml.comparison.options import Share
 from aadml.configuration.from_arguments import assemble, starting_file
+from aadml.feature_extraction.ground.consent import consent_to
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.proxies.unchanged import Unchanged
 from aadml.studies.ablation_grid import jobs_of, plan_ablation, run_folder
 from aadml.studies.grid import Axis, Cell, Overrides, parse_axis
 
@@ -25,6 +28,28 @@ def test_baselines_have_the_settings_of_a_loss_too():
     changed = {"loss.margin": 0.5}
     ablation = plan_ablation(BASE, [parse_axis("loss=triplet")], [0], Overrides({"loss": "hinge"}), Overrides(changed))
     assert [cell.config["loss"]["margin"] for cell in ablation.cells] == [0.5, 0.5]
+
+
+class Smoothed(Unchanged):
+    """Proxy from outside aadml with an option that no listed proxy has."""
+
+    def __init__(self, dimension, modalities, *, share: Share = 0.5):
+        super().__init__(dimension, modalities)
+
+
+@pytest.mark.parametrize("baseline", [None, Overrides({"loss": "hinge"})])
+def test_an_option_of_an_own_proxy_of_an_axis_changes_nothing_with_the_other_proxies(baseline):
+    consent_to(place := f"{__name__}:Smoothed")
+    base = assemble(data="x.h5", settings={"loss": "triplet"})
+    axes = [Axis("proxy", ("identity", {"name": place})), Axis("proxy.share", (0.2, 0.5))]
+    ablation = plan_ablation(base, axes, [0], baseline, Overrides())
+    assert [cell.settings.values["proxy.share"] for cell in ablation.cells[:3]] == [None, 0.2, 0.5]
+    assert [cell.config["proxy"].get("share") for cell in ablation.cells[:3]] == [None, 0.2, 0.5]
+    axes[0] = Axis("proxy.name", ("identity", place))
+    assert len(plan_ablation(base, axes, [0], baseline, Overrides()).cells) == len(ablation.cells)
+    axes[1] = Axis("proxy.shar", (0.2, 0.5))
+    with pytest.raises(InputError, match=r"proxy\.shar: identity has no such option"):
+        plan_ablation(base, axes, [0], baseline, Overrides())
 
 
 def test_without_a_proxy_every_cell_is_compared_with_the_first_and_with_none_nothing_is():

@@ -13,7 +13,9 @@ class LossFunction(Protocol):
 
     A loss with parameters is an `nn.Module` class, whose instances are called with a comparison. The constructor
     receives the options of the loss. If the constructor has arguments named `classes`, `dimension`, `features` or
-    `modalities`, it also receives these properties of the embeddings (see `Space`).
+    `modalities`, it also receives these properties of the embeddings (see `Space`). Such an argument is positional, or
+    keyword-only with the type `Size` or another type with the marker `NoOption`, because other keyword-only arguments
+    are options.
     """
 
     def __call__(self, comparison: Comparison, /, **options: Any) -> Terms:

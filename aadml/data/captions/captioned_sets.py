@@ -52,7 +52,8 @@ def captioned_splits(
 
     Args:
         path: an AudioCaps or Clotho folder, a folder of packed HDF5 files (`train/train.h5`, ...), or a manifest with
-            columns `caption` or `caption_1`, `caption_2`, ...
+            columns `caption` or `caption_1`, `caption_2`, ... Rows of a manifest with the same split, sound file and
+            segment are one clip.
         cleaning: a key of CLEANINGS.
         captions: largest number of captions of a clip; further captions are left out.
         complete: whether every split must have captions; if False, absent splits are empty.
@@ -85,9 +86,13 @@ def captioned_splits(
 
 def _shared_files(parts: Mapping[str, CaptionedPart]) -> Iterator[str]:
     """Yield a note for each pair of splits that share sound files."""
-    for split, other in combinations(SPLITS, 2):
-        known = {file.path for file in parts[other].files}
-        if shared := list(dict.fromkeys(file.path for file in parts[split].files if file.path and file.path in known)):
+    paths = {
+        name: {os.path.realpath(file.path): file.path for file in parts[name].files if file.path}
+        for name in SPLITS
+        if name in parts
+    }
+    for split, other in combinations(paths, 2):
+        if shared := [path for real, path in paths[split].items() if real in paths[other]]:
             yield f"{split} and {other} share sound files: {len(shared)} ({first_five(shared)})"
 
 
@@ -166,14 +171,17 @@ def _of_manifest(place: Path) -> dict[str, CaptionedPart]:
     columns = caption_columns(tuple(manifest.rows[0].columns))
     if not columns:
         raise InputError(f"{place} has no captions; add a column caption, or caption_1, caption_2, ...")
-    parts: dict[str, list[CaptionedFile]] = {}
+    parts: dict[str, dict[object, CaptionedFile]] = {}
     for row in manifest.rows:
         written = tuple(row.columns[name] for name in columns if row.columns[name].strip())
         if not written:
             raise InputError(f"{place}: clip '{row.id}' has no caption; add a caption, or remove the clip")
         file = CaptionedFile(row.id, written, path=row.media["audio"], segment=row.segment)
-        parts.setdefault(row.split, []).append(file)
-    return {name: CaptionedPart(files) for name, files in parts.items()}
+        key = (os.path.realpath(file.path), file.segment) if file.path else row.id
+        clips = parts.setdefault(row.split, {})
+        if (clip := clips.setdefault(key, file)) is not file:
+            clips[key] = replace(clip, captions=(*clip.captions, *written))
+    return {name: CaptionedPart(list(clips.values())) for name, clips in parts.items()}
 
 
 def _of_pack(path: Path) -> CaptionedPart:

@@ -179,6 +179,32 @@ def test_absent_splits_are_empty_where_not_all_are_needed(tmp_path, split):
         captioned_splits(tmp_path / "empty", complete=False)
 
 
+def test_rows_of_a_manifest_with_the_same_sound_are_one_clip(tmp_path):
+    header = ["id", "media", "split", "start", "end", "caption"]
+    rows = [[f"{s}_{i}_{j}", tmp_path / f"{s}{i}.wav" if j else f"{s}{i}.wav", s, "", "", f"{s} {i} {j}"]
+            for s in ("train", "valid", "test") for i in range(2) for j in range(3)]  # fmt: skip
+    rows.append(["part", "train0.wav", "train", "0", "0.1", "a part"])
+    for name in {row[1] for row in rows}:
+        write_wav(tmp_path / name, noise(8000))
+    write_table(tmp_path / "m.csv", header, rows)
+    splits = captioned_splits(tmp_path / "m.csv")
+    assert splits.train.labels.tolist() == [0, 0, 0, 1, 1, 1, 2]
+    assert splits.train.class_names == ("train_0_0", "train_1_0", "part")
+    assert splits.train["text"].texts[:4] == ("train 0 0", "train 0 1", "train 0 2", "train 1 0")
+    assert splits.test.labels.tolist() == [0, 0, 0, 1, 1, 1]
+    assert not splits.notes
+
+
+def test_a_sound_file_under_two_paths_is_named(tmp_path):
+    write_wav(tmp_path / "a.wav", noise(8000))
+    write_wav(tmp_path / "b.wav", noise(8000))
+    (tmp_path / "link").symlink_to(tmp_path)
+    rows = [["1", "a.wav", "train", "x"], ["2", "b.wav", "valid", "y"], ["3", f"{tmp_path}/link/a.wav", "test", "z"]]
+    write_table(tmp_path / "m.csv", ["id", "media", "split", "caption"], rows)
+    (note,) = captioned_splits(tmp_path / "m.csv").notes
+    assert note == f"train and test share sound files: 1 ({tmp_path / 'a.wav'})"
+
+
 def test_what_cannot_be_read_is_said_in_one_line(tmp_path, clotho):
     cases = {tmp_path / "absent": "is not an existing folder", tmp_path / "empty": "has no captions of the split train"}
     (tmp_path / "empty").mkdir()

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from aadml.data.layouts.layout import Layout, LayoutArrays, same_rows
-from aadml.feature_extraction.foreign.hdf5 import hdf5_arrays
+from aadml.data.layouts.layout import Layout, LayoutArrays, left_out, same_rows
+from aadml.feature_extraction.foreign.hdf5 import hdf5_arrays, hdf5_keys
 
 KEYS = ("featN1", "featN2", "testLs")
 
@@ -23,7 +23,7 @@ def read_embedding_dump(path: Path, views: Mapping[str, str]) -> LayoutArrays:
         {modality: arrays[view] for modality, view in views.items()},
         arrays["testLs"],
         ["test"] * len(arrays["testLs"]),
-        notes=[f"{chosen}; the file does not name the modalities"],
+        notes=[f"{chosen}; the file does not name the modalities", *left_out(hdf5_keys(path), arrays)],
     )
 
 

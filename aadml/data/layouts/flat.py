@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from aadml.data.layouts.arrays_on_disk import read_split_column
-from aadml.data.layouts.layout import Layout, LayoutArrays, same_rows
+from aadml.data.layouts.layout import Layout, LayoutArrays, left_out, same_rows
 from aadml.feature_extraction.foreign.hdf5 import hdf5_arrays, hdf5_keys, require_keys
 
 KEYS = ("audio_feat", "visual_feat", "Label_ID")
@@ -26,6 +26,7 @@ def read_flat(path: Path, _: Mapping[str, str]) -> LayoutArrays:
         {"audio": arrays["audio_feat"], "visual": arrays["visual_feat"]},
         arrays["Label_ID"],
         read_split_column(arrays[split_key], f"{path}: '{split_key}'", {"1": "train", "0": "test"}),
+        notes=left_out(keys, arrays),
     )
 
 

@@ -13,6 +13,7 @@ from aadml.feature_extraction.feature_file.content import Texts
 from aadml.feature_extraction.foreign.hdf5 import require_keys
 from aadml.feature_extraction.ground.contracts import Condition, require_contract, require_result
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.manifest import ALIASES
 
 
 @dataclass(frozen=True)
@@ -133,14 +134,20 @@ def same_rows(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]) 
             )
 
 
+def left_out(keys: Collection[str], used: Collection[str]) -> list[str]:
+    """Return a list with a note on the arrays that are not in use; empty if all arrays are."""
+    left = sorted({*keys} - {*used})
+    return [f"arrays were left out: {', '.join(left)}"] if left else []
+
+
 def read_parts(
     path: Path,
     names: Sequence[str],
     keys: Collection[str],
     read: Callable[[Path, Collection[str]], Mapping[str, NDArray[Any]]],
     form: str = "{name}_{part}",
-) -> tuple[dict[str, NDArray[Any]], list[str]]:
-    """Read arrays that are stored in parts: `train`, `test`, and optionally `valid` or `val`.
+) -> tuple[dict[str, NDArray[Any]], list[str], list[str]]:
+    """Read arrays that are stored in parts: `train`, `test`, and optionally `valid`, `val`, `validation` or `dev`.
 
     Args:
         path: the file.
@@ -150,14 +157,15 @@ def read_parts(
         form: template of the key of a part, with {name} and {part}.
 
     Returns:
-        The rows (n, ...) of all parts by name of the array, and the split of each row.
+        The rows (n, ...) of all parts by name of the array, the split of each row, and a note on unused keys if
+        there are any.
 
     Raises:
         InputError: a missing key, an unreadable array, parts of an array with different widths, or arrays of a part
             with different lengths.
     """
     first = names[0]
-    valid = {part: "valid" for part in ("valid", "val") if form.format(name=first, part=part) in keys}
+    valid = {part: "valid" for part in ("valid", *ALIASES) if form.format(name=first, part=part) in keys}
     parts = {"train": "train", **valid, "test": "test"}
     key_of = {(name, part): form.format(name=name, part=part) for part in parts for name in names}
     require_keys(path, list(key_of.values()), keys)
@@ -167,7 +175,8 @@ def read_parts(
     }
     for part in parts:
         same_rows(path, {key_of[name, part]: arrays[key_of[name, part]] for name in names})
-    return joined, [split for part, split in parts.items() for _ in arrays[key_of[first, part]]]
+    splits = [split for part, split in parts.items() for _ in arrays[key_of[first, part]]]
+    return joined, splits, left_out(keys, key_of.values())
 
 
 def _stacked(path: Path, parts: Mapping[str, NDArray[Any]]) -> NDArray[Any]:

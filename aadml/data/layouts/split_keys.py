@@ -5,8 +5,8 @@ HDF5 files of the layout "split-keys" have the keys `audio_train`, `visual_train
 `AVE_feature_updated_squence.h5`, `ave_feature_norm.h5` of the audio-visual retrieval papers have this layout.
 
 HDF5 and npz files of the layout "split-first" have the keys `train_audios`, `train_visuals`, `train_labels`,
-`test_audios`, `test_visuals` and `test_labels`. In both layouts, a validation part `valid` or `val` is read if
-present.
+`test_audios`, `test_visuals` and `test_labels`. In both layouts, a validation part `valid`, `val`, `validation` or
+`dev` is read if present.
 """
 
 from collections.abc import Mapping
@@ -27,8 +27,8 @@ def read_split_keys(path: Path, _: Mapping[str, str]) -> LayoutArrays:
     Raises:
         InputError: an unreadable file, a missing key, or inconsistent parts.
     """
-    joined, splits = read_parts(path, _NAMES, hdf5_keys(path), hdf5_arrays)
-    return LayoutArrays({"audio": joined["audio"], "visual": joined["visual"]}, joined["lab"], splits)
+    joined, splits, notes = read_parts(path, _NAMES, hdf5_keys(path), hdf5_arrays)
+    return LayoutArrays({"audio": joined["audio"], "visual": joined["visual"]}, joined["lab"], splits, notes=notes)
 
 
 SPLIT_KEYS = Layout("split-keys", "h5", KEYS, read_split_keys)
@@ -48,8 +48,9 @@ def read_split_first(path: Path, _: Mapping[str, str], *, npz: bool = False) -> 
         InputError: an unreadable file, a missing key, or inconsistent parts.
     """
     keys, read = (npz_keys(path), npz_arrays) if npz else (hdf5_keys(path), hdf5_arrays)
-    joined, splits = read_parts(path, ("audios", "visuals", "labels"), keys, read, "{part}_{name}")
-    return LayoutArrays({"audio": joined["audios"], "visual": joined["visuals"]}, joined["labels"], splits)
+    joined, splits, notes = read_parts(path, ("audios", "visuals", "labels"), keys, read, "{part}_{name}")
+    features = {"audio": joined["audios"], "visual": joined["visuals"]}
+    return LayoutArrays(features, joined["labels"], splits, notes=notes)
 
 
 SPLIT_FIRST = Layout("split-first", "h5", SPLIT_FIRST_KEYS, read_split_first)

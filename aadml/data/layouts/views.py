@@ -16,7 +16,7 @@ KEYS = ("*_train", "*_test")
 
 
 def read_views(path: Path, chosen: Mapping[str, str]) -> LayoutArrays:
-    """Read the parts `train` and `test` of the views of an npz, and the part `valid` or `val` if present.
+    """Read the parts `train` and `test` of the views of an npz, and the validation part if present.
 
     Args:
         path: the npz.
@@ -33,17 +33,13 @@ def read_views(path: Path, chosen: Mapping[str, str]) -> LayoutArrays:
     _check_named(path, chosen, views)
     labels = [label] if any(key.startswith(f"{label}_") for key in keys) else []
     names = list(dict.fromkeys((*chosen.values(), *masked.values(), *labels)))
-    joined, splits = read_parts(path, names, keys, npz_arrays)
-    unused = [view for view in views if view not in names]
+    joined, splits, unused = read_parts(path, names, keys, npz_arrays)
     return LayoutArrays(
         {modality: joined[view] for modality, view in chosen.items()},
         joined[label] if labels else None,
         splits,
         present={modality: joined[mask] for modality, mask in masked.items()},
-        notes=[
-            *(f"the view '{view}' is read as {modality}" for modality, view in chosen.items()),
-            *([f"views that are assigned to no modality were left out: {', '.join(unused)}"] if unused else []),
-        ],
+        notes=[*(f"the view '{view}' is read as {modality}" for modality, view in chosen.items()), *unused],
     )
 
 

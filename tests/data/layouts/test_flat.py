@@ -24,6 +24,9 @@ def test_the_flat_layout_is_recognized(write_h5, key, words):
     content = open_data(write_h5(**arrays, **{key: words}))
     assert content.splits == ("train", "train", "test", "test")
     assert {m: v.shape[1] for m, v in content.features.items()} == {"audio": 2, "visual": 3}
+    assert not content.notes()
+    content = open_data(write_h5(**arrays, **{key: words}, ids=np.arange(4), text=np.ones((4, 2))))
+    assert content.notes() == ("arrays were left out: ids, text",)
 
 
 def test_the_flat_layout_reads_variable_text(write_h5):

@@ -14,11 +14,21 @@ def test_split_keys_are_recognized(write_h5, split_keys):
     assert content.features["visual"].shape == (18, 7)
 
 
-@pytest.mark.parametrize("part", ["valid", "val"])
+@pytest.mark.parametrize("part", ["valid", "val", "validation", "dev"])
 def test_a_validation_part_is_read_where_there_is_one(write_h5, split_keys, part):
     more = {f"{name}_{part}": split_keys[f"{name}_test"] for name in ("audio", "visual", "lab")}
     content = open_data(write_h5(**split_keys, **more))
     assert content.splits.count("valid") == 6
+    assert not content.notes()
+
+
+@pytest.mark.parametrize("form", ["{name}_{part}", "{part}_{name}"])
+def test_arrays_that_are_not_read_are_named(write_h5, split_keys, form):
+    words = {"audio": "audios", "visual": "visuals", "lab": "labels"} if form.startswith("{part}") else {}
+    parts = ((*key.split("_"), values) for key, values in split_keys.items())
+    arrays = {form.format(name=words.get(name, name), part=part): values for name, part, values in parts}
+    path = write_h5(**arrays, text_train=np.ones((12, 2)), id=np.arange(18))
+    assert open_data(path).notes() == ("arrays were left out: id, text_train",)
 
 
 @pytest.mark.parametrize("form", ["column", "one-hot", "mixed"])

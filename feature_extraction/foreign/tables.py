@@ -55,6 +55,7 @@ _SAVED = ("dataset_dict.json", "state.json")
 _READ = (".parquet", ".jsonl", ".tsv", ".json", ".arrow")
 """Suffixes of the files that are read in a folder."""
 _SUFFIXES = (".parquet", ".tar", ".tgz", ".tar.gz")
+_LABELS = ("label", "labels")
 _IDS = ("query-id", "corpus-id", "id", "_id")
 _FREE, _RATIO = 1 << 26, 200  # bytes to which a file may always expand, or per stored byte
 _MEMBERS, _MEMBER_BYTES = 10_000, 32  # members of a tar that are always allowed, or stored bytes of a further one
@@ -259,7 +260,8 @@ def table_arrays(path: str | os.PathLike[str], wanted: Collection[str]) -> dict[
     Args:
         path: see `is_table`. In a tar, the files `KEY.audio.npy`, `KEY.split.txt` and `KEY.cls` are the values of
             clip KEY in the columns `audio`, `split` and `label`. A data set with named splits has the column
-            `split`. The class names that `datasets` stores are the array `class_names`.
+            `split`. The class names that `datasets` stores are the array `class_names`. A missing label is -1, or
+            empty text.
         wanted: columns to read. Missing columns are left out.
 
     Raises:
@@ -497,7 +499,8 @@ def _columns(path: Path, wanted: Collection[str]) -> dict[str, NDArray[Any]]:
     joined = optional("pyarrow", str(path), "aadml[parquet]").concat_tables(tables)
     limit = _limit(path)
     names = [name for name in joined.column_names if name in wanted]
-    arrays = {name: _array(joined[name], f"{path}: {name}", limit) for name in names}
+    columns = {name: _with_marked_nulls(joined[name]) if name in _LABELS else joined[name] for name in names}
+    arrays = {name: _array(column, f"{path}: {name}", limit) for name, column in columns.items()}
     splits = [part.split for part, table in zip(parts, tables, strict=True) for _ in range(table.num_rows)]
     arrays |= {key: np.array(splits) for key in _split_key(parts)}
     if classes := class_names(parts[0].schema):
@@ -513,6 +516,19 @@ def class_names(schema: Any) -> list[str]:
     stored = (schema.metadata or {}).get(b"huggingface")
     features = json.loads(stored).get("info", {}).get("features", {}) if stored else {}
     return list(features.get("label", {}).get("names") or [])
+
+
+def _with_marked_nulls(labels: Any) -> Any:
+    """Return labels with the label -1 or "" of a clip without a class in place of nulls.
+
+    Labels that are neither numbers nor text are returned unchanged.
+    """
+    kind = str(labels.type)
+    if labels.null_count and kind.startswith(("string", "large_string", "dictionary<values=string")):
+        return labels.fill_null("")
+    if labels.null_count and kind.startswith(("int", "uint", "float", "double")):
+        return (labels.cast("int64") if "int" in kind else labels).fill_null(-1)
+    return labels
 
 
 def _array(column: Any, place: str, limit: int) -> NDArray[Any]:

@@ -230,6 +230,24 @@ def test_what_is_missing_or_damaged_ends_in_one_line(rows, tmp_path, monkeypatch
         open_data(tmp_path / "c.parquet")
 
 
+@pytest.mark.parametrize("form", ["text", "dictionary", "numbers", "unsigned", "floats", "named"])
+def test_a_missing_label_is_no_class(form, rows, tmp_path):
+    numbers = [["0", "1", "2"].index(label[-1]) for label in rows["label"]]
+    table = pa.table({name: values for name, values in rows.items() if name != "label"})
+    kinds = {"numbers": pa.int64(), "unsigned": pa.uint8(), "floats": pa.float64(), "named": pa.int32()}
+    values = [None, *(numbers if form in kinds else rows["label"])[1:]]
+    labels = pa.array(values, kinds.get(form, pa.string()))
+    table = table.append_column("label", labels.dictionary_encode() if form == "dictionary" else labels)
+    if form == "named":
+        stored = {"info": {"features": {"label": {"names": ["a", "b", "c"]}}}}
+        table = table.replace_schema_metadata({"huggingface": json.dumps(stored)})
+    pq.write_table(table, tmp_path / "a.parquet")
+    content = open_data(tmp_path / "a.parquet")
+    assert content.labels.tolist() == [-1, *numbers[1:]]
+    names = {"text": sorted(set(rows["label"])), "dictionary": sorted(set(rows["label"])), "named": ["a", "b", "c"]}
+    assert content.class_names == tuple(names.get(form, ["0", "1", "2"]))
+
+
 def raise_missing(user, module, extra):
     raise MissingExtraError.of(user, module, extra)
 

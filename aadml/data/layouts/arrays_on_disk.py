@@ -132,7 +132,8 @@ def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[s
         wrong = not_whole(flat)
         if len(wrong):
             raise InputError(
-                f"{place} contain {wrong[0]:g}, which is not a whole number up to 2**53; pass integers or text"
+                f"{place} contain {wrong[0]:g}, which is not a whole number up to 2**53; pass integers or text, with "
+                "-1 or empty text for a clip without a label"
             )
         flat = flat.astype(np.int64)
     elif flat.dtype.kind not in "iub":

@@ -15,7 +15,7 @@ from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.feature_file.checks import check_unique
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import suggestion
-from aadml.feature_extraction.manifest import ALIASES, LABELS_SEPARATOR, split_labels
+from aadml.feature_extraction.manifest import ALIASES, LABELS_SEPARATOR, NO_LABEL, split_labels
 
 SEPARATORS = (",", ";", "\t")
 _ROLES = ("id", "media", "audio", "visual", "label", "labels", "split")
@@ -165,8 +165,9 @@ def _cell_count(line: str, separator: str) -> int:
 
 
 def labels_of(cell: str, separator: str | None) -> tuple[str, ...]:
-    """Return the labels in a cell: one label, or several if a `separator` is given."""
-    return tuple(split_labels(cell, separator)) if separator else (cell,) if cell else ()
+    """Return the labels in a cell: one label, or several if a `separator` is given. NO_LABEL is not a label."""
+    labels = split_labels(cell, separator) if separator else [cell]
+    return tuple(label for label in labels if label not in ("", NO_LABEL))
 
 
 def _mapped(header: Sequence[str], columns: str, place: str) -> dict[str, str]:
@@ -239,9 +240,8 @@ def _check(clips: Sequence[ListedClip], lines: Sequence[int], *, named: bool, la
     empty = [line for line, clip in rows if Path() in clip.files]
     if empty:
         raise InputError(f"{place} has no media file in {_lines(empty)}; fill in the cells")
-    bare = [line for line, clip in rows if labeled and not clip.labels]
-    if bare:
-        raise InputError(f"{place} has no label in {_lines(bare)}; fill in the cells, or pass --no-labels")
+    if labeled and not any(clip.labels for clip in clips):
+        raise InputError(f"{place}: the labels of all clips are empty or -1; fill in the cells, or pass --no-labels")
     lines_of: dict[str | Path, list[int]] = defaultdict(list)
     for line, clip in rows:
         lines_of[clip.id if named else clip.media].append(line)
@@ -265,13 +265,15 @@ def is_utf8(text: str) -> bool:
 
 
 def _notes(clips: Sequence[ListedClip], names: Mapping[str, str], *, labeled: bool) -> list[str]:
-    several = sum(len(clip.labels) > 1 for clip in clips)
+    several, bare = sum(len(clip.labels) > 1 for clip in clips), sum(not clip.labels for clip in clips)
     notes = [f"column '{old}' is read as '{new}'" for old, new in names.items() if old != new]
     guess = _guess("label", names.values())
     if labeled and guess and not {"label", "labels"} & set(names.values()):
         notes.append(
             f"no column is named label, so clips have no labels; if '{guess}' has labels, pass --columns label={guess}"
         )
+    if 0 < bare < len(clips):
+        notes.append(f"{bare} of {len(clips)} clips have the label -1 or an empty label, which is not a class")
     if several:
         notes.append(
             f"{several} clips have several labels, and methods that train on classes leave these clips out; pass "

@@ -54,6 +54,7 @@ def test_words_are_classes_in_alphabetic_order():
     ("labels", "message"),
     [
         (np.asarray([0.5, 1.0]), "contain 0.5, which is not a whole number"),
+        (np.asarray([np.nan, 1.0]), "contain nan, .* text, with -1 or empty text for a clip without a label"),
         (np.asarray([1e19, 2e19]), r"contain 1e\+19, which is not a whole number up to 2\*\*53"),
         (np.asarray([np.nan, 1.0]), "contain nan, which is not a whole number"),
         (np.asarray([[1, 1, 0]]), "row 0 has 2 classes"),

@@ -56,6 +56,17 @@ def test_without_labels_a_table_may_have_two_columns_of_labels(media):
     assert [row.labels for row in rows_of(manifest(table, no_labels=True))] == [()]
 
 
+@pytest.mark.parametrize(("column", "separator"), [("label", None), ("labels", None), ("label", "|")])
+def test_an_empty_label_and_the_label_minus_one_are_not_classes(media, column, separator):
+    text = f"media,{column}\nmedia/1.mp4,\nmedia/2.mp4,-1\nmedia/3.mp4,dog\n"
+    path = manifest(
+        written(media, text), split="random:1/0/0", labels_separator=separator, on_note=(notes := []).append
+    )
+    assert [row.labels for row in rows_of(path)] == [(), (), ("dog",)]
+    assert "2 of 3 clips have the label -1 or an empty label, which is not a class" in notes
+    assert notes[0].startswith("3 clips, 1 classes")
+
+
 def test_several_labels_are_kept_or_the_first_of_them(media):
     text = "media,tags\nmedia/1.mp4,speech; dog\nmedia/2.mp4,dog\nmedia/3.mp4,a|b\n"
     options = {"columns": "label=tags", "split": "random:1/0/0", "on_note": (notes := []).append}
@@ -95,7 +106,11 @@ def test_sound_and_picture_may_be_two_files(media):
         ("media,label\na\n", {}, "line 2 has 1 cells"),
         ("media,label\na,b,c\n", {}, "line 2 has 3 cells"),
         ("media,label\n,b\n", {}, "no media file in line 2"),
-        ("media,label\na,b\nc,\n", {}, "no label in line 3"),
+        (
+            "media,label\na,\nc,-1\n",
+            {},
+            "the labels of all clips are empty or -1; fill in the cells, or pass --no-labels",
+        ),
         ("id,media\nx,a\ny,b\nx,c\n", {}, "id 'x' occurs in lines 2, 4"),
         ("media,label\na,x\na,y\n", {}, "lines 2, 3 share media files"),
         ("id,media\nx,a\nx,b\ny,c\ny,d\n", {}, "id 'x' occurs in lines 2, 3, and 1 more ids are repeated; make each"),

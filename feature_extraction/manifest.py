@@ -20,8 +20,9 @@ ALIASES = {"val": "valid", "validation": "valid", "dev": "valid"}
 """Other names of splits, in lower case."""
 
 TEXT_COLUMNS = ("text", "caption", "caption_1")
-"""Columns for the text of a clip, in descending priority. After `caption_1`, the columns `caption_2`, `caption_3`, ...
-contain further texts."""
+"""Columns for the text of a clip. Without `text`, each of the columns `caption`, `caption_1`, `caption_2`, ... contains
+a text."""
+_CAPTION = re.compile(r"caption(?:_([1-9][0-9]*))?")
 
 FURTHER_TEXT = "text_"
 """Prefix of the names of further texts of a clip: `text_2`, `text_3`, ..."""
@@ -113,8 +114,8 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     of `label`, the column `labels` contains several classes, separated by `|`. With neither `label` nor `labels`,
     clips can only be extracted and embedded. A label that is empty or -1 is not a class. Without the column
     `split`, all clips are test clips. The splits `val`, `validation` and `dev` are read as `valid`. A column `text`
-    or `caption` contains the text of a clip, and the columns `caption_1`, `caption_2`, and so on contain several
-    texts.
+    contains the text of a clip. Without this column, each of the columns `caption`, `caption_1`, `caption_2`, and so
+    on contains a text.
 
     The columns `start` and `end` contain the limits of a segment of the media in seconds; their cells may be empty.
     With `start` or `end`, or if media repeat, a missing column `recording` is added. Its value is the id of the first
@@ -217,12 +218,12 @@ def _rows(header: list[str], table: Iterable[tuple[int, list[str]]], place: str)
     first_lines: dict[str, int] = {}
     doubled: dict[str, list[int]] = {}
     folder = os.path.join(str(Path(place).parent), "")  # noqa: PTH118 - ends with a slash
-    caption = next((name for name in TEXT_COLUMNS if name in header), None)
+    texts = ["text"] if "text" in header else caption_columns(header)
     for number, line in table:
         if len(line) != len(header):
             problems.append(f"line {number} has {len(line)} cells, but the header has {len(header)}")
             continue
-        row = _row(dict(zip(header, line, strict=True)), folder, caption)
+        row = _row(dict(zip(header, line, strict=True)), folder, texts)
         text = "".join(line)
         problems += [f"line {number}: {p}" for p in _problems(row, plain=text.isascii() and "\0" not in text)]
         if first_lines.setdefault(row.id, number) != number:
@@ -252,24 +253,24 @@ def with_recordings(rows: Sequence[Row]) -> tuple[Row, ...]:
     )
 
 
-def _row(cells: dict[str, str], folder: str, text: str | None) -> Row:
+def _row(cells: dict[str, str], folder: str, texts: Sequence[str]) -> Row:
     """Build a row with interned label and split, since a manifest may have a million rows.
 
     Args:
         cells: cells by column; cells with a known meaning are removed.
         folder: folder at which relative paths of media start, with a slash at the end.
-        text: column of the text; None if there is no such column.
+        texts: columns of the texts.
     """
     known = {name: cells.pop(name) for name in _KNOWN if name in cells}
     if "media" in known:
         media = dict.fromkeys(("audio", "visual"), _joined(folder, known["media"]))
     else:
         media = {modality: _joined(folder, known.get(modality, "")) for modality in ("audio", "visual")}
-    if text is not None:
-        media |= _texts(cells, text)
+    if texts:
+        media |= _texts([cells[name] for name in texts])
     split = known.get("split", UNDIVIDED).strip().lower()
-    labels = [known["label"]] if known.get("label", "").strip() else split_labels(known.get("labels", ""))
-    labels = [label for label in labels if label.strip() != NO_LABEL]
+    labels = [label] if (label := known.get("label", "").strip()) else split_labels(known.get("labels", ""))
+    labels = [label for label in labels if label != NO_LABEL]
     return Row(
         id=known["id"],
         media=media,
@@ -280,16 +281,15 @@ def _row(cells: dict[str, str], folder: str, text: str | None) -> Row:
     )
 
 
-def _texts(cells: Mapping[str, str], column: str) -> dict[str, str]:
-    """Return the texts of a clip, by name.
+def caption_columns(names: Iterable[str]) -> list[str]:
+    """Return the caption columns (`caption`, `caption_1`, ...) among `names`, in the order of their numbers."""
+    columns = [(int(match.group(1) or 0), name) for name in names if (match := _CAPTION.fullmatch(name))]
+    return [name for _, name in sorted(columns)]
 
-    Empty cells of `caption_1`, `caption_2`, and so on are left out. If all these cells are empty, the only text is
-    the cell of `caption_1`.
-    """
-    if column != "caption_1":
-        return {"text": cells[column]}
-    numbered = (cells.get(f"caption_{number}", "") for number in range(1, len(cells) + 1))
-    texts = [text for text in numbered if text.strip()] or [cells[column]]
+
+def _texts(cells: Sequence[str]) -> dict[str, str]:
+    """Return the texts of a clip, by name; empty cells after the first text are left out."""
+    texts = [text for text in cells if text.strip()] or cells[:1]
     return {"text": texts[0], **{f"{FURTHER_TEXT}{number}": text for number, text in enumerate(texts[1:], 2)}}
 
 

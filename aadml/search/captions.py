@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from aadml.feature_extraction.feature_file.content import Texts
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.manifest import caption_columns
 from aadml.search.store import CAPTION_COLUMNS, Item, columns_in
 
 _CLIP, _NUMBER, _WORDS = CAPTION_COLUMNS
@@ -40,8 +41,8 @@ def caption_items(clips: Sequence[Item], texts: Texts) -> list[Item]:
 
 
 def _words(clip: Item, number: int) -> str:
-    """Return the text of a caption, from the columns `caption_1`, `caption_2`, ... of its clip; "" if unknown."""
-    cells = (clip.columns.get(f"caption_{place}", "") for place in range(1, len(clip.columns) + 1))
+    """Return the text of a caption, from the columns `caption`, `caption_1`, ... of its clip; "" if unknown."""
+    cells = (clip.columns[name] for name in caption_columns(clip.columns))
     return dict(enumerate(filter(str.strip, cells), 1)).get(number, "")
 
 

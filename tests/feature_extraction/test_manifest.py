@@ -156,9 +156,11 @@ def test_labels_that_cannot_be_are_refused(tmp_path, text, message):
 
 @pytest.mark.parametrize("column", ["label", "labels"])
 def test_a_clip_whose_label_is_empty_has_none(tmp_path, column):
-    manifest = read_manifest(written(tmp_path, f"id,media,{column},split\na,1,dog,train\nb,2, ,train\nc,3,cat,test\n"))
+    manifest = read_manifest(
+        written(tmp_path, f"id,media,{column},split\na,1,dog,train\nb,2, ,train\nc,3,cat,test\nd,4, dog ,test\n")
+    )
     assert manifest.class_names == ("cat", "dog")
-    assert [row.labels for row in manifest.rows] == [("dog",), (), ("cat",)]
+    assert [row.labels for row in manifest.rows] == [("dog",), (), ("cat",), ("dog",)]
 
 
 def test_without_a_column_of_splits_all_clips_are_test_clips(tmp_path):
@@ -226,7 +228,10 @@ def test_captions_are_texts_of_a_clip_and_no_files(tmp_path):
     assert manifest.further_texts == ("text_2",)
     assert manifest.rows[0].columns == {"caption_1": "one", "caption_2": " ", "caption_3": "three", "note": "n"}
     plain = read_manifest(written(tmp_path, "id,media,caption,caption_2\na,1,x,y\n"))
-    assert plain.rows[0].media["text"] == "x"
-    assert plain.further_texts == ()
+    assert (plain.rows[0].media["text"], plain.rows[0].media["text_2"]) == ("x", "y")
+    gap = read_manifest(written(tmp_path, "id,media,caption_10,caption_3,caption_1\na,1,z,y,x\n"))
+    assert list(gap.rows[0].media.values())[2:] == ["x", "y", "z"]
+    single = read_manifest(written(tmp_path, "id,media,caption_1,text\na,1,x,y\n"))
+    assert (single.rows[0].media["text"], single.further_texts) == ("y", ())
     alone = read_manifest(written(tmp_path, "id,audio,visual,caption_1\na,,,x\n"))
     assert alone.rows[0].media == {"audio": "", "visual": "", "text": "x"}

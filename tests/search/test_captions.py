@@ -57,6 +57,15 @@ def test_a_caption_is_found_filtered_and_exported(index, tmp_path):
     assert aadml.verify(tmp_path / "i") == []
 
 
+def test_columns_of_captions_may_have_gaps(tmp_path):
+    content = captioned()
+    names = {"caption_1": "caption", "caption_2": "caption_2", "caption_3": "caption_10"}
+    columns = {names[name]: cells for name, cells in reversed(content.columns.items())}
+    write_features(tmp_path / "F.h5", replace(content, columns=columns))
+    (hit,) = Index.build(tmp_path / "F.h5", tmp_path / "i").search(text=content.texts.values[8], to="text", k=1).hits
+    assert (hit.item.caption.number, hit.item.caption.text) == (3, "words 2 3")
+
+
 def test_a_changed_or_removed_caption_changes_its_clip(features, index):
     content = captioned()
     values = content.texts.values.copy()

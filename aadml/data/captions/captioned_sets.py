@@ -14,14 +14,14 @@ import torch
 
 from aadml.comparison.clips import Clips, Splits
 from aadml.data.captions.cleaning import CLEANINGS
-from aadml.data.captions.tables import CaptionedFile, caption_columns, is_caption_table, read_caption_table
+from aadml.data.captions.tables import CaptionedFile, is_caption_table, read_caption_table
 from aadml.data.sources.texts import Captions
 from aadml.data.sources.waveforms import PackedWaveforms, Waveforms, unreadable
 from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.foreign.hdf5 import hdf5_keys, open_hdf5, require_keys
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import lookup
-from aadml.feature_extraction.manifest import SPLITS, read_manifest
+from aadml.feature_extraction.manifest import SPLITS, caption_columns, read_manifest
 
 _NAMES = {
     "train": ("train", "development"),
@@ -168,7 +168,7 @@ def _of_table(place: Path, table: Path, part: str) -> CaptionedPart:
 
 def _of_manifest(place: Path) -> dict[str, CaptionedPart]:
     manifest = read_manifest(place)
-    columns = caption_columns(tuple(manifest.rows[0].columns))
+    columns = caption_columns(manifest.rows[0].columns)
     if not columns:
         raise InputError(f"{place} has no captions; add a column caption, or caption_1, caption_2, ...")
     parts: dict[str, dict[object, CaptionedFile]] = {}

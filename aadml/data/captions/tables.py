@@ -9,8 +9,8 @@ from aadml.data.manifests.table import is_utf8, read_table
 from aadml.feature_extraction.feature_file.checks import check_unique
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.segment import WHOLE, Segment
+from aadml.feature_extraction.manifest import caption_columns
 
-_CAPTION = re.compile(r"caption(?:_([1-9][0-9]*))?")
 _SHOWN = 5
 
 
@@ -79,12 +79,6 @@ def is_caption_table(path: Path) -> bool:
 
 def _has_captions(header: Sequence[str]) -> bool:
     return {"youtube_id", "caption"} <= set(header) or ("file_name" in header and bool(caption_columns(header)))
-
-
-def caption_columns(names: Sequence[str]) -> list[str]:
-    """Return the caption columns (`caption`, `caption_1`, ...) among `names`, in the order of their numbers."""
-    columns = [(int(match.group(1) or 0), name) for name in names if (match := _CAPTION.fullmatch(name))]
-    return [name for _, name in sorted(columns)]
 
 
 def _released_audiocaps(rows: Mapping[int, Mapping[str, str]]) -> dict[int, CaptionedFile]:

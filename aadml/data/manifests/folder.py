@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from aadml.data.manifests.listing import ListedClip, Listing, equal_files, left_aside, media_files, utf8
+from aadml.data.manifests.listing import ListedClip, Listing, left_aside, media_files, utf8, with_sources
 from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.media_suffixes import MEDIA_SUFFIXES, PICTURE_SUFFIXES, SOUND_SUFFIXES
@@ -45,24 +45,23 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
     if not files:
         problem = ", and ".join([f"{source} contains no media", *left_aside(source)])
         raise InputError(f"{problem}; add sound or video files")
-    equal = equal_files(files)
-    entries = tuple(
+    entries = [
         ListedClip(
             id=name,
             media=file,
             labels=tuple(map(utf8, class_of[file])) if labeled else (),
             split=_SPLIT_WORDS[folders_of[file][0].lower()] if divided else "",
-            source=equal.get(file, ""),
             visual=pictures.get(file),
         )
         for name, file in zip(unique_names(files, source), files, strict=True)
-    )
+    ]
     if divided:
         notes.insert(0, "the splits are those of the top folders")
     loose = len(folders_of) - len(files)
     if loose:
         notes.append(f"{loose} media files outside the folders of classes were left out")
-    return Listing(entries, (*notes, *left_aside(source, MEDIA_SUFFIXES | (PICTURE_SUFFIXES if pictures else set()))))
+    notes += left_aside(source, MEDIA_SUFFIXES | (PICTURE_SUFFIXES if pictures else set()))
+    return Listing(with_sources(entries), tuple(notes))
 
 
 def _media(source: Path) -> tuple[dict[Path, tuple[str, ...]], dict[Path, Path], list[str]]:

@@ -3,8 +3,8 @@
 import csv
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, Protocol
@@ -29,7 +29,7 @@ class ListedClip:
         labels: classes of the clip: none, one or several.
         split: `train`, `valid` or `test`; empty before a division.
         source: text that is equal for clips of the same recording, such as a content hash or the name of a video;
-            empty if unknown.
+            empty if unknown. Clips that share a picture also have equal sources.
         columns: name of another column of the manifest -> cell; all clips of a listing have the same columns.
         visual: the file of the picture; None if `media` contains the picture.
     """
@@ -212,6 +212,42 @@ def left_aside(folder: Path, suffixes: Collection[str] = MEDIA_SUFFIXES) -> list
     return lines + ([f"files with other endings were left out{_some(endings)}"] if endings else [])
 
 
+def with_sources(entries: Sequence[ListedClip]) -> tuple[ListedClip, ...]:
+    """Return clips with equal sources for clips that share a file or the bytes of a file, directly or through others.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    equal = equal_files(dict.fromkeys(file for entry in entries for file in entry.files))
+    keys = [[equal.get(file, str(file)) for file in entry.files] for entry in entries]
+    groups = groups_of(keys)
+    counts = Counter(groups)
+    sources = (keys[group][0] if counts[group] > 1 else "" for group in groups)
+    return tuple(replace(entry, source=source) for entry, source in zip(entries, sources, strict=True))
+
+
+def groups_of(keys: Iterable[Iterable[Hashable]]) -> list[int]:
+    """Return the number of the first row of each row's group.
+
+    Args:
+        keys: keys of each row; rows that share a key are in one group, directly or through other rows.
+    """
+    first: dict[Hashable, int] = {}
+    parents: list[int] = []
+
+    def root(row: int) -> int:
+        while parents[row] != row:
+            parents[row] = row = parents[parents[row]]
+        return row
+
+    for row, keys_of_row in enumerate(keys):
+        parents.append(row)
+        for key in keys_of_row:
+            low, high = sorted((root(first.setdefault(key, row)), root(row)))
+            parents[high] = low
+    return [root(row) for row in range(len(parents))]
+
+
 def equal_files(files: Iterable[Path]) -> dict[Path, str]:
     """Return the files that have the same bytes as another file, each with its SHA-256.
 
@@ -251,8 +287,9 @@ def _is_link(path: Path) -> bool:
 
 
 def _files(groups: Iterable[Sequence[ListedClip]]) -> list[str]:
-    """Return at most three different file names of each group, joined by " = "."""
-    return [" = ".join(list(dict.fromkeys(clip.media.name for clip in group))[:3]) for group in groups]
+    """Return at most three different names of each group, joined by " = "; the name of a pair is SOUND+PICTURE."""
+    names = (dict.fromkeys("+".join(file.name for file in clip.files) for clip in group) for group in groups)
+    return [" = ".join(list(of_group)[:3]) for of_group in names]
 
 
 def _some(names: list[str]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aadml.data.manifests.folder import unique_names
-from aadml.data.manifests.listing import ListedClip, Listing, equal_files
+from aadml.data.manifests.listing import ListedClip, Listing, with_sources
 from aadml.data.manifests.media_names import media_index, media_name
 from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.feature_file.checks import check_unique
@@ -92,19 +92,11 @@ def table(
     _check(clips, list(rows), named="id" in roles, labeled=label is not None, place=str(source))
     if first_label:
         clips = [replace(clip, labels=clip.labels[:1]) for clip in clips]
-    entries = _identified(clips, index.folder, named="id" in roles)
-    return Listing(entries, tuple(_notes(clips, names, labeled=not no_labels)))
-
-
-def _identified(clips: Sequence[ListedClip], folder: Path, *, named: bool) -> tuple[ListedClip, ...]:
-    """Return the clips with ids and recordings; `named` is True for a table with ids."""
-    files = [clip.media for clip in clips]
-    equal, counts = equal_files(dict.fromkeys(files)), Counter(files)
-    ids = [clip.id for clip in clips] if named else unique_names(files, folder)
-    return tuple(
-        replace(clip, id=name, source=equal.get(clip.media, str(clip.media) if counts[clip.media] > 1 else ""))
-        for name, clip in zip(ids, clips, strict=True)
-    )
+    notes = _notes(clips, names, labeled=not no_labels)
+    if "id" not in roles:
+        ids = unique_names([clip.media for clip in clips], index.folder)
+        clips = [replace(clip, id=name) for name, clip in zip(ids, clips, strict=True)]
+    return Listing(with_sources(clips), tuple(notes))
 
 
 def read_table(path: Path, names: Sequence[str] = (), comment: str = "") -> tuple[list[str], dict[int, dict[str, str]]]:

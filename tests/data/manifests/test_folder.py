@@ -153,3 +153,10 @@ def test_files_of_the_same_bytes_are_listed_by_name(tmp_path):
     report = folder(tmp_path).report()
     assert "recordings in more than one row: 1 (b.mp4 = a.mp4)" in report
     assert "recordings shared by train-test: 1 (b.mp4 = a.mp4)" in report
+
+
+def test_pairs_with_equal_pictures_are_listed_by_name(tmp_path):
+    tree(tmp_path, "train sounds/a.wav", "train images/a.png", "test sounds/b.wav", "test images/b.png")
+    (tmp_path / "test images/b.png").write_text("train images/a.png")
+    report = folder(tmp_path).report()
+    assert "recordings shared by train-test: 1 (b.wav+b.png = a.wav+a.png)" in report

@@ -59,6 +59,24 @@ def test_equal_files_stay_in_one_split(media):
     assert all(rows[number].split == rows[number + 1].split for number in range(0, 40, 2))
 
 
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_picture_of_several_sounds_stays_in_one_split(tmp_path, copied):
+    rows, pictures = [], {}
+    for clip in range(10):
+        for number in range(5):
+            sound, picture = tmp_path / f"{clip}_{number}.wav", f"{clip}_{number}.jpg" if copied else f"{clip}.jpg"
+            sound.write_text(f"sound {clip}_{number}")
+            (tmp_path / picture).write_text(f"picture {clip}")
+            rows.append(f"{sound.name},{picture}\n")
+    table = written(tmp_path, "audio,visual\n" + "".join(rows))
+    for row in rows_of(manifest(table, on_note=(notes := []).append)):
+        pictures.setdefault(row.id.partition("_")[0], set()).add(row.split)
+    assert all(len(splits) == 1 for splits in pictures.values())
+    shown = "0_0.wav+0_0.jpg = 0_1.wav+0_1.jpg" if copied else "0_0.wav+0.jpg = 0_1.wav+0.jpg"
+    assert any(note.startswith(f"recordings in more than one row: 10 ({shown}") for note in notes)
+    assert "recordings shared by train-test: 0" in notes
+
+
 @pytest.mark.parametrize(
     ("split", "options", "message"),
     [

@@ -162,6 +162,7 @@ def _of_table(place: Path, table: Path, part: str) -> CaptionedPart:
     for folder in (base / name for base in bases for name in (*_NAMES[part], "")):
         for entry in folder.iterdir() if folder.is_dir() else ():
             paths.setdefault(entry.name, str(entry))
+    paths = {name.strip(): path for name, path in paths.items()} | paths  # cells of a table are stripped
     places = [next((paths[name] for name in (file.name, *file.aliases) if name in paths), "") for file in files]
     return CaptionedPart([replace(file, path=path) for file, path in zip(files, places, strict=True)])
 

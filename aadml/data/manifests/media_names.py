@@ -82,6 +82,8 @@ class MediaIndex:
     def find(self, *names: str, outside: Collection[str] = ()) -> Path:
         """Return the first existing file with one of the names; without such a file, a path for the first name.
 
+        Cells of tables are stripped, so a file whose name begins or ends with spaces is found by its stripped name.
+
         Args:
             names: names of files or last parts of paths, each with or without the suffix of the file. The path for
                 a first name without a media suffix ends in ".mp4".
@@ -96,7 +98,8 @@ class MediaIndex:
 
     def _first(self, by_stem: Mapping[str, list[Path]], names: Iterable[str], outside: Collection[str]) -> Path | None:
         for name in names:
-            files = [file for file in by_stem.get(_stem(name), ()) if self._has(file, name, outside)]
+            named = [file for file in by_stem.get(_stem(name).strip(), ()) if self._has(file, name, outside)]
+            files = [file for file in named if file.stem == _stem(name)] or named
             if others := [file for file in files[1:] if file.resolve() != files[0].resolve()]:
                 raise InputError(
                     f"{self.folder}: {1 + len(others)} files have the name '{name}' ({files[0]}, {others[0]}); "
@@ -110,13 +113,15 @@ class MediaIndex:
         path = file.relative_to(self.folder)
         if any(folder.rpartition("_")[2] in outside for folder in path.parts[:-1]):
             return False
-        return any(f"/{form.as_posix()}".endswith(f"/{name}") for form in (path, path.with_suffix("")))
+        folder = f"/{path.as_posix()}".removesuffix(path.name)
+        forms = (path.name, path.stem, path.name.strip(), path.stem.strip())
+        return any(f"{folder}{form}".endswith(f"/{name}") for form in forms)
 
 
 def _by_stem(files: Iterable[Path]) -> Mapping[str, list[Path]]:
     by_stem: dict[str, list[Path]] = defaultdict(list)
     for file in files:
-        by_stem[file.stem].append(file)
+        by_stem[file.stem.strip()].append(file)
     return by_stem
 
 

@@ -82,6 +82,16 @@ def test_a_clotho_folder_gives_a_row_a_pair_and_names_what_is_missing(clotho):
     assert "a file, 4.wav (corrupt: cut short" in note
 
 
+def test_a_sound_whose_name_begins_with_a_space_is_found(clotho):
+    file = clotho / "validation" / "a file, 1.wav"
+    file.rename(file.with_name(" a file, 1.wav"))
+    table = clotho / "clotho_captions_validation.csv"
+    table.write_text(table.read_text().replace("a file, 1.wav", " a file, 1.wav"))
+    splits = captioned_splits(clotho)
+    assert splits.valid.class_names == ("a file, 0.wav", "a file, 1.wav")
+    assert not [note for note in splits.notes if note.startswith("valid")]
+
+
 def test_fewer_captions_a_clip_may_be_asked_for(clotho):
     splits = captioned_splits(clotho, captions=1, cleaning="spaces")
     assert len(splits.train) == 4

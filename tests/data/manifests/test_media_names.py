@@ -29,6 +29,18 @@ def test_the_first_file_of_a_name_is_found_or_else_the_first_name_becomes_a_path
         MediaIndex(tmp_path).find("two")
 
 
+def test_a_file_with_spaces_around_its_name_is_found_by_the_stripped_name(tmp_path):
+    for name in ("val/ a.wav", "val/b .wav", "val/ c.wav", "c.wav"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    index = MediaIndex(tmp_path)
+    assert [index.find(f"val/{name}", name) for name in ("a.wav", "b", "b .wav")] == [
+        tmp_path / "val" / name for name in (" a.wav", "b .wav", "b .wav")
+    ]
+    assert index.find("c.wav") == tmp_path / "c.wav"
+    assert index.find(" c.wav") == tmp_path / "val" / " c.wav"
+
+
 def test_files_in_linked_folders_are_found_once(tmp_path):
     far = tmp_path / "far"
     for name in ("train/one.mp4", "train/two.mp4", "data/videos/three.mp4"):

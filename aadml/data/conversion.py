@@ -51,7 +51,8 @@ def convert(
         text: name of the array (or view) of text, if the layout does not define it.
         views: arrays (or views) of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
         class_names: file with the names of the classes, one per line, in the order of the labels. If the file
-            has more names than the data have classes, labels are the numbers of names, counted from 0.
+            has more names than the data have classes, labels are the numbers of names, counted from 0. Labels that
+            are text keep their names, which must be in the file.
         incomplete_classes: "keep" or "drop" the classes without train or without test clips.
         first_label: keep only the first label of clips with several labels.
         split: rule to divide the clips again, class by class, such as random:0.7/0.1/0.2 (train, valid, test).

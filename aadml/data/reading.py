@@ -61,7 +61,7 @@ def open_data(
         text: name of the array (or view) of text, if the layout does not define it.
         views: arrays (or views) of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
         class_names: names of the classes in the order of the label values; by default the names in the file, or else
-            the label values.
+            the label values. Labels that are text keep their names, which must be in this list.
         undivided: accept a file without splits, whose clips all count as train. If False, clips with labels need
             splits. Clips with neither labels nor splits are then divided by DEFAULT_RULE with seed 0, equally in all
             commands; see `divided`.

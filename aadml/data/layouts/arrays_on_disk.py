@@ -38,6 +38,7 @@ def assemble(
         layout: name of the layout, recorded in the provenance.
         arrays: the arrays as read.
         class_names: names of the classes in the order of the sorted label values; by default the names in `arrays`.
+            Labels that are text keep their names, which must be in this list.
         undivided: accept clips without splits, which then count as train.
 
     Returns:
@@ -93,6 +94,9 @@ def _classes(
         return codes, named, []
     else:
         codes, values = recode(arrays.labels, f"{place}: labels")
+        if class_names is not None and arrays.labels.dtype.kind in "OSU" and not all(map(_is_number, values)):
+            _check_named(values, class_names, place)
+            return codes, values, []
     names = class_names or (None if arrays.positional else arrays.class_names)
     if names is None:
         return codes, values, []
@@ -126,7 +130,7 @@ def recode(labels: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tuple[s
         )
     if flat.dtype.kind in "OSU":
         words = [text(value) for value in flat.tolist()]
-        numbers = all(re.fullmatch(r"-?[0-9]{1,18}", word) for word in words)
+        numbers = all(map(_is_number, words))
         flat = np.asarray(words, dtype=np.int64 if numbers else np.str_)
     elif flat.dtype.kind == "f":
         wrong = not_whole(flat)
@@ -214,6 +218,19 @@ def _from_one_hot(rows: NDArray[Any], place: str) -> tuple[NDArray[np.int64], tu
         )
     columns, codes = np.unique(rows.argmax(axis=1), return_inverse=True)
     return codes.astype(np.int64), tuple(str(column) for column in columns.tolist())
+
+
+def _is_number(word: str) -> bool:
+    return re.fullmatch(r"-?[0-9]{1,18}", word) is not None
+
+
+def _check_named(labels: Sequence[str], names: Sequence[str], place: str) -> None:
+    """Raise InputError if `names` lacks one of the labels, which are text."""
+    if other := sorted(set(labels) - set(names)):
+        raise InputError(
+            f"{place}: the labels are text, but the list of class names lacks the label '{other[0]:.80}'; leave out "
+            "--class-names, because labels that are text cannot be renamed"
+        )
 
 
 def _renamed(values: tuple[str, ...], names: Sequence[str], place: str) -> tuple[str, ...]:

@@ -54,9 +54,11 @@ def test_words_are_classes_in_alphabetic_order():
     ("labels", "message"),
     [
         (np.asarray([0.5, 1.0]), "contain 0.5, which is not a whole number"),
-        (np.asarray([np.nan, 1.0]), "contain nan, .* text, with -1 or empty text for a clip without a label"),
+        (
+            np.asarray([np.nan, 1.0]),
+            "contain nan, which is not a whole number .* text, with -1 or empty text for a clip without a label",
+        ),
         (np.asarray([1e19, 2e19]), r"contain 1e\+19, which is not a whole number up to 2\*\*53"),
-        (np.asarray([np.nan, 1.0]), "contain nan, which is not a whole number"),
         (np.asarray([[1, 1, 0]]), "row 0 has 2 classes"),
         (np.asarray([[0, 0, 0]]), "row 0 has 0 classes"),
         (np.asarray([[0, 2, 0]]), "contain '2', which is neither 0 nor 1; pass one-hot rows"),
@@ -100,6 +102,17 @@ def test_class_names_stand_in_the_order_of_the_values_or_are_indexed_by_them(tmp
     assert assembled(tmp_path, tuple("abcdefgh")).class_names == ("c", "h")
     with pytest.raises(InputError, match="there are 3 class names for 2 classes"):
         assembled(tmp_path, tuple("abc"))
+
+
+def test_labels_that_are_text_keep_their_names(tmp_path):
+    labels = np.asarray(["dog", "cat", ""])
+    for names in (("dog", "cat"), ("owl", "cat", "dog")):
+        content = assembled(tmp_path, names, labels=labels)
+        assert (content.class_names, content.labels.tolist()) == (("cat", "dog"), [1, 0, -1])
+    with pytest.raises(InputError, match=r"the labels are text, but .* lacks the label 'cat'; leave out --class-names"):
+        assembled(tmp_path, ("dog", "owl"), labels=labels)
+    assert assembled(tmp_path, ("two", "seven"), labels=np.asarray(["7", "2", "7"])).class_names == ("two", "seven")
+    assert assembled(tmp_path, labels=labels, class_names=("kitten", "puppy")).class_names == ("kitten", "puppy")
 
 
 def test_class_names_that_are_counted_from_0_are_noted_where_no_label_is_0(tmp_path):

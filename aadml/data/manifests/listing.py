@@ -151,7 +151,9 @@ def write_manifest(path: str | os.PathLike[str], entries: Iterable[ListedClip]) 
         media = (_near(file, folder) for file in entry.files)
         lines.append([entry.id, *media, *cells, entry.split, *entry.columns.values()])
     with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", errors="surrogateescape") as file:
-        csv.writer(file, lineterminator="\n").writerows(lines)
+        minimal, full = (csv.writer(file, lineterminator="\n", quoting=q) for q in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
+        for line in lines:  # before Python 3.13, minimal quoting leaves out cells with "\r"
+            (full if "\r" in "".join(map(str, line)) else minimal).writerow(line)
 
 
 def _label_column(rows: Sequence[ListedClip], place: str) -> list[str]:

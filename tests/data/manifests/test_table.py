@@ -138,6 +138,14 @@ def test_a_table_that_cannot_be_is_refused_in_one_line(tmp_path, text, options, 
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
 
 
+def test_cells_with_any_line_end_are_read_back(media):
+    cells = ["a\rb", "a\nb", "a\r\nb", "a"]
+    lines = [f'media/{number}.mp4,"{cell}"' for number, cell in enumerate(cells)]
+    path = manifest(written(media, "media,note\n" + "\n".join(lines)), split="random:1/0/0")
+    assert [row.columns["note"] for row in rows_of(path)] == cells
+    assert path.read_bytes().endswith(b"3,media/3.mp4,train,a\n")
+
+
 def test_a_first_line_may_be_longer_than_the_largest_cell(tmp_path):
     names = ["media", *(f"column_{number}" for number in range(12_000))]
     assert read_table(written(tmp_path, ";".join(names) + "\n" + ";".join("x" for _ in names)))[0] == names

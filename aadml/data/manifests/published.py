@@ -61,8 +61,8 @@ class PublishedTables:
         """List the clips of the tables.
 
         Args:
-            source: the folder of the tables, or one table.
-            media: the folder that contains the media at any depth; by default the folder of the tables.
+            source: the folder of the tables, or of their folder `dataset`; or one table.
+            media: the folder that contains the media at any depth; by default `source`, or the folder of one table.
             whole_recordings: the files are whole recordings, named by video. The columns `start` and `end` then cut
                 the clips.
 
@@ -96,11 +96,17 @@ class PublishedTables:
         return Listing(tuple(entries), tuple(notes), {table.name: file_digest(table) for table in tables})
 
     def tables_in(self, source: Path) -> dict[Path, str]:
-        """Return the split of each table in a folder; a file as `source` is a table, whatever its name."""
+        """Return the split of each table in a folder, or in its subfolder `dataset` if the folder has no tables.
+
+        A file as `source` is a table, whatever its name.
+        """
         if source.is_file():
             return {source: next((split for form, split in self.tables.items() if fnmatch(source.name, form)), "")}
-        files = sorted(source.iterdir()) if source.is_dir() else []
-        return {file: split for form, split in self.tables.items() for file in files if fnmatch(file.name, form)}
+        tables: dict[Path, str] = {}
+        for folder in (source, source / "dataset"):
+            files = sorted(folder.iterdir()) if folder.is_dir() and not tables else []
+            tables |= {f: split for form, split in self.tables.items() for f in files if fnmatch(f.name, form)}
+        return tables
 
     def recognizes(self, file: Path) -> bool:
         """Return whether a file has the name of a table and, for tables with a header, the columns of a table."""

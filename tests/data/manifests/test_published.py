@@ -99,6 +99,17 @@ def test_captions_of_a_clip_are_joined(tmp_path):
     assert rows[1].columns["video_end"] == "140"
 
 
+def test_tables_may_be_in_the_folder_dataset(tmp_path):
+    texts, media, _ = SETS["audiocaps"]
+    put(tmp_path / "AC" / "dataset", **texts)
+    rows = read_manifest(manifest("audiocaps", put(tmp_path / "AC", *media))).rows
+    assert [(row.split, row.media["audio"]) for row in rows] == [
+        (split, str(tmp_path / "AC" / file)) for split, file in zip(("train", "valid", "test"), media, strict=True)
+    ]
+    put(tmp_path / "AC", test__csv=texts["test__csv"])
+    assert len(read_manifest(manifest("audiocaps", tmp_path / "AC", output=tmp_path / "m.csv")).rows) == 1
+
+
 def test_whole_recordings_are_cut_by_the_manifest(tmp_path):
     texts, _, _ = SETS["vggsound"]
     folder = put(tmp_path / "data", "--0PQM4-hqg.mkv", **texts)

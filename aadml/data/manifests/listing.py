@@ -3,12 +3,13 @@
 import csv
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, Protocol
 
+from aadml.data.splitting.division import connected
 from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.feature_file.checks import check_unique
 from aadml.feature_extraction.ground.atomic import atomic_path
@@ -215,39 +216,22 @@ def left_aside(folder: Path, suffixes: Collection[str] = MEDIA_SUFFIXES) -> list
 
 
 def with_sources(entries: Sequence[ListedClip]) -> tuple[ListedClip, ...]:
-    """Return clips with equal sources for clips that share a file or the bytes of a file, directly or through others.
+    """Return clips with equal sources for clips that share a sound or a picture, directly or through other clips.
+
+    Args:
+        entries: one or more clips, all of one file or all of two files; files with equal bytes are the same.
 
     Raises:
         OSError: a file cannot be read.
     """
     equal = equal_files(dict.fromkeys(file for entry in entries for file in entry.files))
-    keys = [[equal.get(file, str(file)) for file in entry.files] for entry in entries]
-    groups = groups_of(keys)
-    counts = Counter(groups)
-    sources = (keys[group][0] if counts[group] > 1 else "" for group in groups)
+    columns = [
+        [equal.get(file, str(file)) for file in files] for files in zip(*(e.files for e in entries), strict=True)
+    ]
+    groups = connected(columns)
+    counts, first = Counter(groups), dict(zip(groups[::-1], columns[0][::-1], strict=True))
+    sources = (first[group] if counts[group] > 1 else "" for group in groups)
     return tuple(replace(entry, source=source) for entry, source in zip(entries, sources, strict=True))
-
-
-def groups_of(keys: Iterable[Iterable[Hashable]]) -> list[int]:
-    """Return the number of the first row of each row's group.
-
-    Args:
-        keys: keys of each row; rows that share a key are in one group, directly or through other rows.
-    """
-    first: dict[Hashable, int] = {}
-    parents: list[int] = []
-
-    def root(row: int) -> int:
-        while parents[row] != row:
-            parents[row] = row = parents[parents[row]]
-        return row
-
-    for row, keys_of_row in enumerate(keys):
-        parents.append(row)
-        for key in keys_of_row:
-            low, high = sorted((root(first.setdefault(key, row)), root(row)))
-            parents[high] = low
-    return [root(row) for row in range(len(parents))]
 
 
 def equal_files(files: Iterable[Path]) -> dict[Path, str]:

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from aadml.data.manifests.listing import ListedClip, Listing, groups_of
-from aadml.data.splitting.division import DEFAULT_RULE, divide, shares_of
+from aadml.data.manifests.listing import ListedClip, Listing
+from aadml.data.splitting.division import DEFAULT_RULE, connected, divide, shares_of
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import suggestion
 from aadml.feature_extraction.manifest import ALIASES, SPLITS
@@ -79,9 +79,7 @@ def _column(entries: Sequence[ListedClip], name: str, option: str) -> list[str]:
 
 def _groups(entries: Sequence[ListedClip], by: str | None) -> list[int]:
     """Return a group number per clip; clips of one recording, or with equal nonempty cells of `by`, form a group."""
-    cells = _column(entries, by, "--split-by ") if by else [""] * len(entries)
-    pairs = zip((entry.source for entry in entries), cells, strict=True)
-    return groups_of([key for key in enumerate(pair) if key[1]] for pair in pairs)
+    return connected([[entry.source for entry in entries], *([_column(entries, by, "--split-by ")] if by else [])])
 
 
 def _checked(listing: Listing, by: str | None) -> Listing:

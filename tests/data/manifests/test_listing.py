@@ -49,10 +49,11 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path, monkeypatch):
         aadml.manifest(tmp_path)
 
 
-def test_rows_that_share_a_key_through_other_rows_are_one_group():
-    assert listing.groups_of([["a"], ["b"], [], ["c", "b"], ["a", "c"], [], ["d"], ["d"]]) == [0, 0, 2, 0, 0, 5, 6, 6]
-    chain = [[n, n + 1] for n in range(5000)]
-    assert set(listing.groups_of(chain)) == set(listing.groups_of(chain[::-1])) == {0}
+def test_pairs_that_share_a_file_through_other_pairs_have_one_source(tmp_path):
+    pairs = ["a1", "b2", "c3", "b1", "d4"]
+    clips = [listing.ListedClip(p, tmp_path / p[0], (), "", visual=tmp_path / p[1]) for p in pairs]
+    source = str(tmp_path / "a")
+    assert [clip.source for clip in listing.with_sources(clips)] == [source, source, "", source, ""]
 
 
 def test_only_files_of_equal_size_are_read(tmp_path, monkeypatch):

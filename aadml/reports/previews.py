@@ -285,10 +285,10 @@ def _built(sources: Mapping[str, PreviewSource]) -> Iterator[tuple[str, Preview]
 
 
 def key_of(source: PreviewSource) -> str:
-    """Return a checksum of the files and settings of a preview; "" without a file to read."""
+    """Return a checksum of the files and settings of a preview; "" without a file, or for an unreadable file."""
     stamps = {path: stamp_of(path) for path in (source.visual, source.audio) if path}
     sums = {path: content_of(path, stamp) if stamp else "" for path, stamp in stamps.items()}
-    if not any(sums.values()):
+    if not any(sums.values()) or any(stamps[path] and not content for path, content in sums.items()):
         return ""
     content = [sums.get(source.visual), sums.get(source.audio)]
     content += filter(None, [str(source.segment), "still" * source.still])

@@ -92,9 +92,10 @@ def _with_texts(source: IndexSource, rows: Sequence[Row], encoder: ModelEncoder)
 
 
 def _keys(rows: Sequence[Row], modality: Modality, encoder: str) -> tuple[dict[int, str], list[Failure]]:
-    """Return the cache keys of the files of a modality, by row number, and the failures of missing files.
+    """Return the cache keys of the files of a modality, by row number, and the failures of files without a key.
 
-    A key is a checksum of the encoder, the modality, the content of the file and the segment.
+    A key is a checksum of the encoder, the modality, the content of the file and the segment. Files that are missing or
+    cannot be read have no key.
     """
     keys, failures = {}, []
     for n, row in enumerate(rows):
@@ -102,11 +103,12 @@ def _keys(rows: Sequence[Row], modality: Modality, encoder: str) -> tuple[dict[i
         if not may_have(path, modality):
             continue
         stamp = stamp_of(path)
-        if stamp is None:
-            failures.append(Failure(row.id, path, modality, "missing", "the file does not exist"))
-        else:
-            content = row.segment.named(content_of(path, stamp))
+        content = "" if stamp is None else row.segment.named(content_of(path, stamp))
+        if content:
             keys[n] = hashlib.sha256(f"{encoder} {modality} {content}".encode()).hexdigest()
+        else:
+            detail = "the file does not exist" if stamp is None else "the file cannot be read"
+            failures.append(Failure(row.id, path, modality, "missing", detail))
     return keys, failures
 
 

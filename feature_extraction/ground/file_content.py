@@ -116,18 +116,22 @@ def _kernel_file_systems() -> set[int]:
     return {os.stat(path).st_dev for path in ("/proc", "/sys") if os.path.ismount(path)}  # noqa: PTH116
 
 
-@functools.lru_cache(maxsize=4096)  # clips may be segments of the same files
 def content_of(path: str, stamp: tuple[int, ...]) -> str:
-    """Compute the SHA-256 of a regular file, cached by path and stamp.
+    """Compute the SHA-256 of a regular file. Successful results are cached by path and stamp.
 
     Args:
         path: path of the file.
         stamp: result of `stamp_of`. For (), the digest is that of an empty file, since reading a pipe would block.
 
     Returns:
-        Hexadecimal digest; "" for an unreadable file, because the decoder reports the error.
+        Hexadecimal digest; "" for an unreadable file, whose content is unknown and equals no other content.
     """
     try:
-        return file_digest(path if stamp else os.devnull)
+        return _digest(path, stamp)
     except OSError:
         return ""
+
+
+@functools.lru_cache(maxsize=4096)  # clips may be segments of the same files
+def _digest(path: str, stamp: tuple[int, ...]) -> str:
+    return file_digest(path if stamp else os.devnull)

@@ -207,22 +207,23 @@ def _kept(job: _Job, number: int, modality: str) -> Record | None:
 def _known(job: _Job, number: int, modality: str, stamp: tuple[int, ...]) -> Record | None:
     """Return the valid record of a clip and modality; None if the modality must be decoded.
 
-    A record of the current content is valid, except a failure that is to be tried again. Before None is returned,
-    the checksum and stamp of the content are stored in `job.contents`. If only another clip has a record of the
-    same content, as after renaming, a copy of that record is appended and returned.
+    A record of the current content is valid, except a failure that is to be tried again. The content of an unreadable
+    file is unknown, and equals no other content. Before None is returned, the checksum and stamp of the content are
+    stored in `job.contents`. If only another clip has a record of the same content, as after renaming, a copy of that
+    record is appended and returned.
     """
     row, text = job.plan.rows[number], is_text(modality)
     segment = WHOLE if text else row.segment
     known_by = (*stamp, *str(segment).encode())
     record = job.ledger.find(row.id, modality, job.plan.settings[modality])
-    if record is not None and record.reason and job.plan.retry_failed:
+    if record is not None and (not record.content or (record.reason and job.plan.retry_failed)):
         record = None
     if record is not None and record.stamp == known_by:
         return record
     content = segment.named(f"{stamp[0]:x}" if text else content_of(row.media[modality], stamp))
     if record is not None and record.content == content:
         return record
-    twin = job.ledger.find_content(content, modality, job.plan.settings[modality])
+    twin = job.ledger.find_content(content, modality, job.plan.settings[modality]) if content else None
     if twin is not None:
         record = replace(twin, id=row.id, stamp=known_by, source=_source(job, number, modality))
         job.ledger.append(record)

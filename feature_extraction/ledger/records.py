@@ -53,7 +53,8 @@ class Record:
         id: id of the clip.
         modality: name of the modality.
         settings: fingerprint of all settings that determine the values.
-        content: SHA-256 of the file, with the times of a segment; for a text, the first 64 bits of its SHA-256.
+        content: SHA-256 of the file, with the times of a segment; for a text, the first 64 bits of its SHA-256. "" for
+            a file whose content could not be read when its SHA-256 was computed.
         stamp: for a file, the result of `stamp_of`, followed by the bytes of `str(segment)`; for a text, the result
             of `text_stamp`. Equal stamps mean equal content.
         reason: key of `REASONS`; "" for success.

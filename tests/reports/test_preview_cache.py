@@ -52,6 +52,9 @@ def test_a_preview_is_kept_under_the_content_of_its_files_and_the_rules_in_any_o
     segments = [previews.key_of(PreviewSource(str(tmp_path / "one"), "", Segment(0.0, end))) for end in (1.0, 2.0)]
     assert len({previews.key_of(PreviewSource(str(tmp_path / "one"), "")), *segments}) == 3
     assert key("", "absent") == ""
+    monkeypatch.setattr(previews, "content_of", lambda path, _: "" if path.endswith("other") else "sum")
+    assert key("one", "other") == "", "an unknown content equals no other"
+    assert key("one", "absent")
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import aadml
+from aadml.feature_extraction.ground import file_content
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.search import Index
 from aadml.search.facts import ModelReference
@@ -151,6 +152,24 @@ def test_sounds_are_embedded_once_in_batches_and_failures_are_listed(tmp_path):
     assert encoder.embedded[3:] == [("text", 19)]  # only the broken file is decoded again
     of_raw_media(tmp_path / "m.csv", tmp_path / "i", other := _Lengths("2"), work)
     assert other.embedded == encoder.embedded[:3]
+
+
+def test_a_file_whose_content_cannot_be_read_is_not_embedded(tmp_path, monkeypatch):
+    write_wav(tmp_path / "a.wav", np.ones(32_000))
+    write_wav(tmp_path / "b.wav", np.ones(16_000))
+    digest = file_content.file_digest
+
+    def fails(path, *_):
+        if str(path).endswith("a.wav"):
+            raise OSError(5, "Input/output error")
+        return digest(path)
+
+    monkeypatch.setattr(file_content, "file_digest", fails)
+    source = of_raw_media(tmp_path, tmp_path / "i", _Lengths(), Work(tmp_path))
+    assert [(one.id, one.reason, one.detail) for one in source.failures] == [
+        ("a.wav", "missing", "the file cannot be read")
+    ]
+    assert source.present["audio"].features[:, 0].tolist() == [16_000.0]
 
 
 def test_an_error_that_is_not_of_decoding_is_raised(tmp_path):

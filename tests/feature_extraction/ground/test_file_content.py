@@ -40,6 +40,12 @@ def test_content_is_the_sha256_of_the_bytes(tmp_path):
     assert content_of(str(tmp_path / "pipe"), ()) == hashlib.sha256(b"").hexdigest()
 
 
+def test_content_that_could_not_be_read_is_read_again(tmp_path):
+    assert content_of(str(tmp_path / "f"), (2,)) == ""
+    (tmp_path / "f").write_bytes(b"x")
+    assert content_of(str(tmp_path / "f"), (2,)) == hashlib.sha256(b"x").hexdigest()
+
+
 def test_equal_texts_have_equal_stamps():
     assert text_stamp("a") == text_stamp("a") != text_stamp("b")
 

@@ -8,6 +8,7 @@ import pytest
 
 from aadml.feature_extraction.backbones import Extractor, extractor
 from aadml.feature_extraction.feature_file.reading import read_features
+from aadml.feature_extraction.ground import file_content
 from aadml.feature_extraction.media import Text
 from tests.feature_extraction.small_jobs import AUDIO, decoded, run, write_manifest
 
@@ -130,6 +131,20 @@ def test_damaged_values_of_a_renamed_clip_are_described_again(small, monkeypatch
     seen = decoded(monkeypatch)
     assert run(small, small / "f.h5").failures == ()
     assert seen == [(0, "audio", "visual")]
+
+
+def test_clips_whose_content_could_not_be_read_share_no_features(small, monkeypatch):
+    def fails(*_):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(file_content, "file_digest", fails)
+    seen = decoded(monkeypatch)
+    for clips in (1, 2):
+        write_manifest(small / "manifest.csv", [(str(n), f"clip {n}.mp4") for n in range(clips)])
+        assert run(small, small / "f.h5", (AUDIO,)).failures == ()
+    assert seen == [(0, "audio"), (0, "audio"), (1, "audio")], "a record of unknown content is not used again"
+    first, second = read_features(small / "f.h5").features["audio"]
+    assert not np.array_equal(first, second)
 
 
 def run_rows(folder, header, *rows, extractors):

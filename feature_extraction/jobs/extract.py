@@ -6,6 +6,7 @@ bytes after any number of interruptions, and with any number of processes.
 
 import base64
 import functools
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -199,7 +200,7 @@ def _kept(job: _Job, number: int, modality: str) -> Record | None:
     if not job.plan.keeps_deleted:
         return None
     record = job.ledger.find(job.plan.rows[number].id, modality, job.plan.settings[modality])
-    if record is None or not record.source or record.source != _source(job, number, modality):
+    if record is None or not record.source or _absolute(record.source) != _source(job, number, modality):
         return None
     return record if not job.plan.retry_failed or record.reason in ("", *ABSENT.values()) else None
 
@@ -209,8 +210,8 @@ def _known(job: _Job, number: int, modality: str, stamp: tuple[int, ...]) -> Rec
 
     A record of the current content is valid, except a failure that is to be tried again. The content of an unreadable
     file is unknown, and equals no other content. Before None is returned, the checksum and stamp of the content are
-    stored in `job.contents`. If only another clip has a record of the same content, as after renaming, a copy of that
-    record is appended and returned.
+    stored in `job.contents`. If the record has another id, stamp or path, as after renaming, a copy with the current
+    id, stamp and path is appended and returned.
     """
     row, text = job.plan.rows[number], is_text(modality)
     segment = WHOLE if text else row.segment
@@ -218,18 +219,17 @@ def _known(job: _Job, number: int, modality: str, stamp: tuple[int, ...]) -> Rec
     record = job.ledger.find(row.id, modality, job.plan.settings[modality])
     if record is not None and (not record.content or (record.reason and job.plan.retry_failed)):
         record = None
-    if record is not None and record.stamp == known_by:
-        return record
-    content = segment.named(f"{stamp[0]:x}" if text else content_of(row.media[modality], stamp))
-    if record is not None and record.content == content:
-        return record
-    twin = job.ledger.find_content(content, modality, job.plan.settings[modality]) if content else None
-    if twin is not None:
-        record = replace(twin, id=row.id, stamp=known_by, source=_source(job, number, modality))
-        job.ledger.append(record)
-        return record
-    job.contents[number, modality] = (content, known_by)
-    return None
+    if record is None or record.stamp != known_by:
+        content = segment.named(f"{stamp[0]:x}" if text else content_of(row.media[modality], stamp))
+        if record is None or record.content != content:
+            record = job.ledger.find_content(content, modality, job.plan.settings[modality]) if content else None
+        if record is None:
+            job.contents[number, modality] = (content, known_by)
+            return None
+    current = replace(record, id=row.id, stamp=known_by, source=_source(job, number, modality))
+    if current != record:
+        job.ledger.append(current)
+    return current
 
 
 def _record(job: _Job, number: int, part: DecodedPart, description: NDArray[Any] | None) -> None:
@@ -256,7 +256,11 @@ def _record(job: _Job, number: int, part: DecodedPart, description: NDArray[Any]
 
 def _source(job: _Job, number: int, modality: str) -> str:
     row = job.plan.rows[number]
-    return "" if is_text(modality) else row.segment.named(row.media[modality])
+    return "" if is_text(modality) else _absolute(row.segment.named(row.media[modality]))
+
+
+def _absolute(path: str) -> str:
+    return os.path.abspath(path)  # noqa: PTH100 - `Path.resolve` would read the links of every path
 
 
 def _count(job: _Job, reasons: Iterable[str]) -> None:

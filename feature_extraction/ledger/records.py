@@ -64,7 +64,8 @@ class Record:
         seconds: duration in seconds.
         block: location of the values; None for a failure.
         fingerprint: fingerprint of sound or picture, in Base64; "" for a text or a failure, and in older ledgers.
-        source: path of the file, with the times of a segment; "" for a text, and in older ledgers.
+        source: absolute path of the file, with the times of a segment; "" for a text. In older ledgers, the path may be
+            relative or "".
         end: size of the file of values in bytes, including the values of the record.
     """
 

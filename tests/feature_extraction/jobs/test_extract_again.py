@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,8 +10,10 @@ import pytest
 from aadml.feature_extraction.backbones import Extractor, extractor
 from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.ground import file_content
+from aadml.feature_extraction.jobs import extract as extracting
+from aadml.feature_extraction.manifest import read_manifest
 from aadml.feature_extraction.media import Text
-from tests.feature_extraction.small_jobs import AUDIO, decoded, run, write_manifest
+from tests.feature_extraction.small_jobs import AUDIO, decoded, extract, run, write_manifest
 
 
 def mean_letter(letters):
@@ -179,6 +182,39 @@ def test_a_caption_that_failed_and_was_deleted_is_no_failure(tmp_path):
     outcome = run_rows(tmp_path, header, "a,,train,aaaa,z", "b,,train,dd,e", extractors=(LETTERS,))
     assert [failure.modality for failure in outcome.failures] == ["text_2"]
     assert run_rows(tmp_path, header, "a,,train,aaaa,", "b,,train,dd,e", extractors=(LETTERS,)).failures == ()
+
+
+def manifest_of(place, folder, count=2):
+    place.write_text("\n".join(["id,media", *(f"{n},{folder}/clip {n}.mp4" for n in range(count))]))
+    return read_manifest(place)
+
+
+def test_moved_media_may_be_deleted_and_are_read_once(small, monkeypatch):
+    for folder in ("one", "two"):
+        (small / folder).mkdir()
+        for number in range(2):
+            shutil.copy(small / f"clip {number}.mp4", small / folder)
+    extract(manifest_of(small / "m.csv", "one"), small / "f.h5", (AUDIO,))
+    shutil.rmtree(small / "one")
+    before = (small / "f.h5").read_bytes()
+    assert extract(moved := manifest_of(small / "m.csv", "two"), small / "f.h5", (AUDIO,)).reused == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(extracting, "content_of", lambda *_: pytest.fail("the stamp of the moved file is known"))
+        assert extract(moved, small / "f.h5", (AUDIO,)).reused == 2
+    shutil.rmtree(small / "two")
+    assert extract(moved, small / "f.h5", (AUDIO,)).reused == 2
+    assert (small / "f.h5").read_bytes() == before
+
+
+def test_a_deleted_file_is_the_same_under_another_spelling_of_its_path(small, monkeypatch):
+    monkeypatch.chdir(small)
+    with monkeypatch.context() as patch:  # older ledgers have relative paths
+        patch.setattr(extracting, "_absolute", lambda path: path)
+        extract(manifest_of(Path("m.csv"), "."), small / "f.h5", (AUDIO,))
+    for clip in small.glob("*.mp4"):
+        clip.unlink()
+    for spelling in ("m.csv", small / "m.csv", f"../{small.name}/m.csv"):
+        assert extract(read_manifest(spelling), small / "f.h5", (AUDIO,)).failures == (), spelling
 
 
 def test_media_may_be_deleted_once_their_clips_are_in_the_ledger(small, collection):

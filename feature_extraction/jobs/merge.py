@@ -22,6 +22,7 @@ from aadml.feature_extraction.jobs.failures import Failure
 from aadml.feature_extraction.jobs.fitting import fitted
 from aadml.feature_extraction.jobs.plan import PCA_WHITENING
 from aadml.feature_extraction.jobs.shard_names import shard_paths
+from aadml.feature_extraction.manifest import RECORDING
 
 _LISTED = 20  # missing shards in a message
 
@@ -86,7 +87,8 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
         failed = sorted(pair for part in parts for pair in part.shard.failures)
         failures = tuple(Failure(*described) for _, described in failed)
         if assembled is not None:
-            refuse_other_clips(place, assembled.head.ids, "the shards")
+            names = chain(assembled.head.ids, assembled.head.columns.get(RECORDING, ()))
+            refuse_other_clips(place, names, "the shards")
         write(place, assembled, failures)
     dimensions = {name: rows.pooled.shape[1] for name, rows in assembled.rows.items()} if assembled else {}
     return Merged(len(parts), clips, dimensions, failures)
@@ -110,9 +112,11 @@ def _check_complete(parts: Sequence[_ShardPart]) -> None:
     for part in parts:
         shard, first = part.shard, parts[0].shard
         if (shard.count, shard.total, shard.manifest) != (first.count, first.total, first.manifest):
+            has_windows = RECORDING in part.content.columns
             raise InputError(
                 f"{part.path} belongs to a different job than {parts[0].path} (the manifests or the "
                 "numbers of shards differ); pass the shards of one job"
+                + "; with windows, extract each shard where the media of all shards exist" * has_windows
             )
         if shard.index in known:
             raise InputError(

@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import shutil
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,6 +15,8 @@ from aadml.feature_extraction.frontends.whitening import PcaWhitening
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.jobs import merge as merging
 from aadml.feature_extraction.jobs.merge import merge
+from aadml.feature_extraction.jobs.shard_names import shard_path
+from aadml.feature_extraction.jobs.windows import read_windows, windowed
 from aadml.feature_extraction.manifest import read_manifest
 from tests.feature_extraction.small_jobs import extract
 
@@ -79,6 +82,28 @@ def test_never_replaces_features_of_other_clips(job, tmp_path):
     assert (tmp_path / "f.h5").read_bytes() == before
 
 
+def cut(job, output, windows):
+    manifest = windowed(read_manifest(job / "manifest.csv"), read_windows(windows), 1)
+    for index in range(2):
+        extract(manifest, shard_path(output, (index, 2)), [AUDIO], workers=1, shard=(index, 2))
+    return merge([], output)
+
+
+def test_other_windows_of_the_same_recordings_replace_those_of_an_earlier_call(job, tmp_path):
+    assert [cut(job, tmp_path / "f.h5", windows).clips for windows in ("1s", "0.5s")] == [7, 14]
+
+
+def test_shards_whose_windows_differ_for_want_of_media_are_refused_with_a_hint(job, tmp_path):
+    for name in ("manifest.csv", "0.m4a", "1.m4a", "3.m4a"):
+        shutil.copy(job / name, tmp_path / name)
+    cut(tmp_path, tmp_path / "f.h5", "1s")
+    (tmp_path / "1.m4a").unlink()
+    manifest = windowed(read_manifest(tmp_path / "manifest.csv"), read_windows("1s"), 1)
+    extract(manifest, tmp_path / "f.1-of-2.h5", [AUDIO], workers=1, shard=(1, 2))
+    with pytest.raises(InputError, match=r"a different job .*; with windows, extract each shard where the media"):
+        merge([], tmp_path / "f.h5")
+
+
 def altered(job, tmp_path, **changes):
     content = read_features(job / "1.h5")
     write_features(tmp_path / "other.h5", dataclasses.replace(content, **changes))
@@ -94,7 +119,7 @@ def test_refuses_features_of_another_kind(job, tmp_path):
 def test_refuses_other_jobs_classes_and_lost_rows(job, tmp_path):
     shard = read_features(job / "1.h5").shard
     for changes, message in [
-        ({"shard": dataclasses.replace(shard, manifest="x")}, "belongs to a different job"),
+        ({"shard": dataclasses.replace(shard, manifest="x")}, r"a different job .*; pass the shards of one job$"),
         ({"class_names": ("0", "1", "2")}, "classes, columns, sequences or fits"),
         ({"columns": {}}, "classes, columns, sequences or fits"),
         (

@@ -1,6 +1,8 @@
 """Merging of the shards of one job into one feature file."""
 
 import os
+import resource
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
@@ -25,6 +27,8 @@ from aadml.feature_extraction.jobs.shard_names import shard_paths
 from aadml.feature_extraction.manifest import RECORDING
 
 _LISTED = 20  # missing shards in a message
+_WINDOWS_ADVICE = "; with windows, extract each shard where the media of all shards exist"
+_OTHER_FILES = 256  # open files of the process, in addition to the shards
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,7 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
         files = shard_paths(paths, place)
         if any(place.exists() and place.samefile(path) for path in files if path.exists()):
             raise InputError(f"{place} is one of the shards to merge; choose another output")
+        _allow_open_files(len(files), stack)
         parts = [_opened(path, stack) for path in files]
         _check_complete(parts)
         _check_kinds(parts)
@@ -92,6 +97,20 @@ def merge(paths: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str
         write(place, assembled, failures)
     dimensions = {name: rows.pooled.shape[1] for name, rows in assembled.rows.items()} if assembled else {}
     return Merged(len(parts), clips, dimensions, failures)
+
+
+def _allow_open_files(count: int, stack: ExitStack) -> None:
+    """Raise the soft limit of open files for `count` shards until `stack` is closed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = sys.maxsize if hard == resource.RLIM_INFINITY else hard
+    if highest <= count:
+        raise InputError(
+            f"merging opens all {count:,} shards, but a process may open only {hard:,} files; raise the hard limit "
+            "(ulimit -Hn), or extract with fewer shards"
+        )
+    if soft != resource.RLIM_INFINITY and soft < count + _OTHER_FILES:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(count + _OTHER_FILES, highest), hard))
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def _opened(path: str | os.PathLike[str], stack: ExitStack) -> _ShardPart:
@@ -115,8 +134,7 @@ def _check_complete(parts: Sequence[_ShardPart]) -> None:
             has_windows = RECORDING in part.content.columns
             raise InputError(
                 f"{part.path} belongs to a different job than {parts[0].path} (the manifests or the "
-                "numbers of shards differ); pass the shards of one job"
-                + "; with windows, extract each shard where the media of all shards exist" * has_windows
+                f"numbers of shards differ); pass the shards of one job{_WINDOWS_ADVICE * has_windows}"
             )
         if shard.index in known:
             raise InputError(

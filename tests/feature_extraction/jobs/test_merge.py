@@ -1,6 +1,9 @@
 import dataclasses
 import json
+import os
+import resource
 import shutil
+from contextlib import suppress
 from types import SimpleNamespace
 
 import numpy as np
@@ -102,6 +105,30 @@ def test_shards_whose_windows_differ_for_want_of_media_are_refused_with_a_hint(j
     extract(manifest, tmp_path / "f.1-of-2.h5", [AUDIO], workers=1, shard=(1, 2))
     with pytest.raises(InputError, match=r"a different job .*; with windows, extract each shard where the media"):
         merge([], tmp_path / "f.h5")
+
+
+def test_more_shards_than_files_may_be_open_are_merged(job, tmp_path):
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    low = (48, limits[1])
+    opened = []
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, low)
+        with suppress(OSError):
+            while True:
+                opened.append(os.open(os.devnull, os.O_RDONLY))
+        os.close(opened.pop())  # one file may be open, but there are three shards
+        assert merge([job / f"{index}.h5" for index in range(3)], tmp_path / "f.h5").clips == 3
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == low
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        for handle in opened:
+            os.close(handle)
+
+
+def test_a_hard_limit_of_open_files_is_named(job, tmp_path, monkeypatch):
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (2, 3))
+    with pytest.raises(InputError, match="opens all 3 shards, but a process may open only 3 files; raise"):
+        merge([job / f"{index}.h5" for index in range(3)], tmp_path / "f.h5")
 
 
 def altered(job, tmp_path, **changes):

@@ -38,8 +38,10 @@ def command(output: str, as_json: bool) -> None:
 def _print(progress: "Status", indent: str = "") -> None:
     from aadml.feature_extraction.media.inputs import REASONS
 
-    share = f" ({100 * progress.done // progress.clips} %)" if progress.clips else ""
-    counted = f"{progress.done:,} of {progress.clips:,} clips done{share}, {sum(progress.failed.values()):,} failed"
+    is_partial = bool(progress.not_started) and not progress.total
+    clips = "clips of the started shards" if is_partial else "clips"
+    share = f" ({100 * progress.done // progress.clips} %)" if progress.clips and not is_partial else ""
+    counted = f"{progress.done:,} of {progress.clips:,} {clips} done{share}, {sum(progress.failed.values()):,} failed"
     echo(f"{indent}{progress.path}: {progress.state}, {counted}")
     for shard in progress.shards:
         _print(shard, indent + "  ")

@@ -108,7 +108,8 @@ def execute(plan: ExtractionPlan, progress: Callable[[int, int], None] | None = 
     refuse_foreign(place)
     with open_ledger(place.with_name(place.name + ".work")) as ledger:
         job = _Job(plan, ledger, progress or (lambda done, failed: None))
-        ledger.note(Beginning(time.time(), len(plan.rows), plan.command, str(Path.cwd())))
+        total = len(plan.manifest.rows)
+        ledger.note(Beginning(time.time(), len(plan.rows), plan.command, str(Path.cwd()), total))
         is_written, account = _run(job, decode)
     return ExtractionOutcome(
         **vars(account),

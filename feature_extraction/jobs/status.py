@@ -30,7 +30,8 @@ class Status:
         path: feature file of the job.
         state: `running`, `stopped` (killed or interrupted, or several shards of which some were not started) or
             `finished` (the file is written, or every clip failed).
-        clips: number of clips of the job.
+        clips: number of clips of the job or shard. For several shards, the sum over the shards; if some of them were
+            not started, `total` instead, unless `total` is 0.
         done: number of clips done, including failed and reused clips.
         failed: reason -> number of clips.
         reused: number of clips that the latest process took from the ledger.
@@ -46,6 +47,7 @@ class Status:
         folder: working directory of the command; "" for several shards.
         shards: status of each shard, if `path` is the common name of several shards.
         not_started: shards without a work folder and a file beside the others, such as "1/4"; at most 100.
+        total: number of clips of all shards of the job; 0 in older ledgers.
     """
 
     path: str
@@ -62,6 +64,7 @@ class Status:
     folder: str = ""
     shards: tuple["Status", ...] = ()
     not_started: tuple[str, ...] = ()
+    total: int = 0
 
 
 def status(output: str | os.PathLike[str]) -> Status:
@@ -123,6 +126,7 @@ def _of_job(place: Path) -> Status:
         seconds_left=0.0 if left <= 0 else max(left / speed, *decoding, 0.0) if speed else None,
         command=beginning.command,
         folder=beginning.folder,
+        total=beginning.total,
     )
 
 
@@ -143,10 +147,11 @@ def _summed(place: Path, shards: Sequence[Status], not_started: tuple[str, ...] 
     rates = [shard.rate for shard in shards if shard.rate is not None and shard.state == "running"]
     left = [*(shard.seconds_left for shard in shards), *(None for _ in not_started)]
     known = [seconds for seconds in left if seconds is not None]
+    total = max(shard.total for shard in shards)
     return Status(
         path=str(place),
         state="running" if "running" in states else "stopped" if "stopped" in states else "finished",
-        clips=sum(shard.clips for shard in shards),
+        clips=(not_started and total) or sum(shard.clips for shard in shards),
         done=sum(shard.done for shard in shards),
         failed=dict(sum((Counter(shard.failed) for shard in shards), Counter[str]())),
         reused=sum(shard.reused for shard in shards),
@@ -155,6 +160,7 @@ def _summed(place: Path, shards: Sequence[Status], not_started: tuple[str, ...] 
         seconds_left=max(known) if len(known) == len(left) else None,
         shards=tuple(shards),
         not_started=not_started,
+        total=total,
     )
 
 

@@ -13,15 +13,17 @@ class Beginning:
 
     Attributes:
         at: time in seconds since 1970.
-        clips: number of clips of the job.
+        clips: number of clips of the job, or of its shard.
         command: command that continues the job after an interruption; "" for a job started from Python.
         folder: working directory of the command.
+        total: number of clips of all shards; 0 in older ledgers.
     """
 
     at: float
     clips: int
     command: str = ""
     folder: str = ""
+    total: int = 0
 
 
 @dataclass(frozen=True)

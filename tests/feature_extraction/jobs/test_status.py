@@ -12,6 +12,7 @@ from aadml.feature_extraction.jobs.status import WINDOW, Status, _summed, status
 from aadml.feature_extraction.ledger.ledger import open_ledger
 from aadml.feature_extraction.ledger.notes import Beginning, Progress
 from tests.cli.conftest import run as command
+from tests.feature_extraction.small_jobs import AUDIO, run
 
 
 def noted(output, *notes):
@@ -137,6 +138,30 @@ def test_a_job_is_not_finished_before_all_shards_are(tmp_path):
         noted(tmp_path / f"f.{index}-of-4.h5", *done)
         (tmp_path / f"f.{index}-of-4.h5").write_bytes(b"features")
     assert (status(tmp_path / "f.h5").state, status(tmp_path / "f.h5").not_started) == ("finished", ())
+
+
+def test_shards_that_were_not_started_count_as_clips_to_do(tmp_path):
+    output = noted(tmp_path / "f.0-of-2.h5", Beginning(0.0, 5, total=10), Progress(2.0, 5, finished=True))
+    output.write_bytes(b"features")
+    progress = status(tmp_path / "f.h5")
+    assert (progress.clips, progress.done, progress.total, progress.shards[0].clips) == (10, 5, 10, 5)
+    assert "f.h5: stopped, 5 of 10 clips done (50 %), 0 failed" in command("status", tmp_path / "f.h5")[1]
+    (tmp_path / "f.1-of-2.h5").write_bytes(b"features of another machine")
+    assert "f.h5: finished, 5 of 5 clips done (100 %), 0 failed" in command("status", tmp_path / "f.h5")[1]
+
+
+def test_the_ledger_of_a_shard_has_the_number_of_all_clips(small):
+    run(small, small / "f.0-of-2.h5", (AUDIO,), shard=(0, 2))
+    progress = status(small / "f.h5")
+    assert (progress.clips, progress.done, progress.not_started) == (4, 2, ("1/2",))
+
+
+def test_older_ledgers_do_not_tell_the_share_of_a_job(tmp_path):
+    noted(tmp_path / "f.0-of-2.h5", Beginning(0.0, 5), Progress(2.0, 4))
+    assert status(tmp_path / "f.h5").clips == 5
+    output = command("status", tmp_path / "f.h5")[1]
+    assert "f.h5: stopped, 4 of 5 clips of the started shards done, 0 failed" in output
+    assert "f.0-of-2.h5: stopped, 4 of 5 clips done (80 %), 0 failed" in output
 
 
 def test_what_is_no_job_is_said_in_one_line(tmp_path):

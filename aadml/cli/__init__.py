@@ -119,18 +119,25 @@ def cli(context: click.Context) -> None:
 
 
 class Interruption:
-    """Ctrl-C handler that ignores a second press within `PAUSE` seconds, so that the cleanup is not interrupted."""
+    """Handler of Ctrl-C and SIGTERM.
+
+    A second signal within `PAUSE` seconds is ignored, so that the cleanup is not interrupted.
+
+    Attributes:
+        number: latest signal that was not ignored.
+    """
 
     PAUSE = 3.0
 
     def __init__(self) -> None:
         self._last = -self.PAUSE
+        self.number: int = signal.SIGINT
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Raise KeyboardInterrupt unless the last interruption was less than `PAUSE` seconds ago."""
         now = time.monotonic()
         if now - self._last >= self.PAUSE:
-            self._last = now
+            self._last, self.number = now, number
             raise KeyboardInterrupt
 
 
@@ -138,20 +145,20 @@ def main(command: click.Command = cli) -> None:
     """Run a command; exit with the status of the command, or with a message and a status after an error.
 
     After an error, the status is 2 for invalid input or an error of the operating system. The status is 1 if another
-    process of a distributed training was lost, and 130 after an interruption or a declined confirmation.
+    process of a distributed training was lost, 130 after an interruption or a declined confirmation, and 143 after
+    SIGTERM, as a scheduler sends it.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="surrogateescape")  # paths are printed with their original bytes
     forward_warnings(warn)
     one_voice()
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, Interruption())
+    interruption = _interruption()
     try:
         code = command(standalone_mode=False)  # the status of an Exit, or None
         if isinstance(code, int):
             sys.exit(code)
     except click.exceptions.Abort as stop:  # raised by click after an interruption
-        _exit_interrupted(stop.__cause__)
+        _exit_interrupted(stop.__cause__, interruption.number)
     except click.UsageError as error:
         from aadml.cli.settings import advice
 
@@ -171,7 +178,19 @@ def main(command: click.Command = cli) -> None:
     except ProcessLost as error:
         _exit(str(error), 1)
     except KeyboardInterrupt as stop:
-        _exit_interrupted(stop)
+        _exit_interrupted(stop, interruption.number)
+
+
+def _interruption() -> Interruption:
+    """Install and return a handler of Ctrl-C and SIGTERM, in place of the default handlers only.
+
+    The server of `aadml serve` handles SIGTERM. Its process then ends by this signal, which systemd counts as success.
+    """
+    interruption = Interruption()
+    for number in (signal.SIGINT,) if sys.argv[1:2] == ["serve"] else (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
+            signal.signal(number, interruption)
+    return interruption
 
 
 def _exit(message: str, code: int) -> NoReturn:
@@ -181,12 +200,13 @@ def _exit(message: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
-def _exit_interrupted(cause: BaseException | None) -> None:
-    """Exit with status 130. Print the text of a KeyboardInterrupt, or "no partial output is left" if the text is empty.
+def _exit_interrupted(cause: BaseException | None, number: int) -> None:
+    """Exit with the status of a process that was ended by signal `number`.
 
-    Nothing is printed for other causes, such as a declined confirmation.
+    The text of a KeyboardInterrupt is printed, or "no partial output is left" if the text is empty. Nothing is printed
+    for other causes, such as a declined confirmation.
     """
     if isinstance(cause, KeyboardInterrupt):
         echo(f"aadml: interrupted; {str(cause) or 'no partial output is left'}", err=True)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ignored until the interpreter has ended
-    sys.exit(130)
+    signal.signal(number, signal.SIG_IGN)  # ignored until the interpreter has ended
+    sys.exit(128 + number)

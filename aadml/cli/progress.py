@@ -38,7 +38,7 @@ class Interrupted(KeyboardInterrupt):
 
 @contextmanager
 def continues() -> Iterator[None]:
-    """Raise Interrupted with "run the same command again to continue" on Ctrl-C."""
+    """Raise Interrupted with "run the same command again to continue" after Ctrl-C or SIGTERM."""
     try:
         yield
     except KeyboardInterrupt as stop:

@@ -90,7 +90,7 @@ class SweepProgress:
 
 
 def work(jobs: Sequence["Job"], workers: int | None) -> list["SweepOutcome"]:
-    """Run all jobs with a progress bar and return their outcomes. Raise Interrupted after Ctrl-C."""
+    """Run all jobs with a progress bar and return their outcomes. Raise Interrupted after Ctrl-C or SIGTERM."""
     from aadml.studies.sweep import sweep
 
     progress = SweepProgress(len(jobs))

@@ -74,6 +74,11 @@ def _held(lock_file: Path, busy: str, *, wait: bool) -> Iterator[None]:
         lock_file.unlink(missing_ok=True)
 
 
+def is_held(lock_file: Path) -> bool:
+    """Return whether a lock file exists, except that of a process of this machine that has ended."""
+    return lock_file.exists() and not _holder(lock_file)[1]
+
+
 def _created(lock_file: Path) -> bool:
     """Create a lock file with host name and process number; return False for an existing file."""
     try:

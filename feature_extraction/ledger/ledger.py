@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from aadml.feature_extraction.ground.atomic import refuse_links
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.locks import WITHOUT_FLOCK, locked
+from aadml.feature_extraction.ground.locks import WITHOUT_FLOCK, is_held, locked
 from aadml.feature_extraction.ledger.notes import Note, line_of_note
 from aadml.feature_extraction.ledger.positions import Positions
 from aadml.feature_extraction.ledger.records import Block, Record, body_of, key_of, key_of_line, line_of, read_line
@@ -232,7 +232,7 @@ def is_in_use(records: Path) -> bool:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError as error:
-            return error.errno not in WITHOUT_FLOCK or (records.parent / _LOCK).exists()
+            return error.errno not in WITHOUT_FLOCK or is_held(records.parent / _LOCK)
     return False
 
 

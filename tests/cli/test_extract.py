@@ -185,7 +185,8 @@ def heed_interruptions():
 
 
 @pytest.mark.slow
-def test_an_interruption_is_quiet_and_the_same_command_goes_on(clips, tmp_path, wait_until):
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interruption_is_quiet_and_the_same_command_goes_on(clips, tmp_path, wait_until, number, status):
     lines = (clips / "manifest.csv").read_text().splitlines()
     rows = [lines[0], *(f"{turn}-{line}" for turn in range(15) for line in lines[1:])]
     (clips / "many.csv").write_text("\n".join(rows))
@@ -200,9 +201,9 @@ def test_an_interruption_is_quiet_and_the_same_command_goes_on(clips, tmp_path, 
         preexec_fn=heed_interruptions,
     ) as job:
         wait_until(lambda: records.exists() and records.read_bytes().count(b"\n") > 20, job)
-        os.killpg(job.pid, signal.SIGINT)  # as Ctrl-C does: to every process of the job
+        os.killpg(job.pid, number)  # as Ctrl-C and schedulers do: to every process of the job
         _, errors = job.communicate(timeout=600)
-    assert job.returncode == 130
+    assert job.returncode == status
     assert "Traceback" not in errors
     assert [path.name for path in tmp_path.iterdir()] == ["f.h5.work"]
     done = in_a_process("extract", clips / "many.csv", *arguments, "--json")

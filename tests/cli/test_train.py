@@ -244,7 +244,8 @@ def same(one, other):
 
 
 @pytest.mark.slow
-def test_an_interrupted_run_continues_to_the_same_bytes(aadml, features, tmp_path, wait_until):
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_run_continues_to_the_same_bytes(aadml, features, tmp_path, wait_until, number, status):
     more = sets("training.epochs=100")
     process = subprocess.Popen(
         command("train", "--data", features, "--loss", "aa-triplet", "--runs", tmp_path / "runs", *more),
@@ -252,9 +253,9 @@ def test_an_interrupted_run_continues_to_the_same_bytes(aadml, features, tmp_pat
         preexec_fn=heed_interruptions,
     )  # fmt: skip
     wait_until(lambda: list((tmp_path / "runs").glob("*/state-*.safetensors")), process)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, errors = process.communicate()
-    assert process.returncode == 130
+    assert process.returncode == status
     assert "--resume" in errors
     (folder,) = (tmp_path / "runs").iterdir()
     done = len((folder / "metrics.jsonl").read_text().splitlines())

@@ -137,6 +137,14 @@ def test_a_ledger_without_flock_is_in_use_while_it_is_open(tmp_path, no_flock):
     assert not is_in_use(tmp_path / "work" / RECORDS)
 
 
+def test_a_ledger_without_flock_is_not_in_use_after_its_process_was_killed(tmp_path, no_flock):
+    with open_ledger(tmp_path):
+        (tmp_path / "lock.host").write_text(f"{socket.gethostname()} 999999999\n")
+        assert not is_in_use(tmp_path / RECORDS)
+        (tmp_path / "lock.host").write_text("elsewhere 999999999\n")
+        assert is_in_use(tmp_path / RECORDS)
+
+
 def test_index_and_training_work_without_flock_and_leave_no_lock(tmp_path, no_flock):
     aadml.index("synthetic:ave", tmp_path / "i")
     model = aadml.fit("synthetic:ave", method="cca", runs=tmp_path / "runs")

@@ -80,9 +80,9 @@ def read_embeddings(
         on_note: called with messages about ignored arrays, and about clips without a class.
 
     Returns:
-        Embeddings, and the name of the split. The name is "all" if the file has no splits. Labels are 0..C-1, and
-        UNLABELLED where `label` is -1 or empty. In a file without `label` but with several captions per clip, each
-        clip is a separate class. In a file with neither, all labels are UNLABELLED.
+        Embeddings in float32, and the name of the split. The name is "all" if the file has no splits. Labels are
+        0..C-1, and UNLABELLED where `label` is -1 or empty. In a file without `label` but with several captions per
+        clip, each clip is a separate class. In a file with neither, all labels are UNLABELLED.
 
     Raises:
         InputError: the file is absent or malformed, lacks data or the split, or contains NaN or infinity.
@@ -216,7 +216,7 @@ def _matrix(values: NDArray[Any], where: str) -> NDArray[Any]:
             f"{where} has type {values.dtype} and shape {values.shape}; pass numbers of shape (n, d), with "
             "n and d above 0"
         )
-    return values if values.dtype in (np.float32, np.float64) else values.astype(np.float32)
+    return values.astype(np.float32)  # the precision of audits and checksums
 
 
 def _column(values: NDArray[Any], where: str, count: int) -> NDArray[Any]:

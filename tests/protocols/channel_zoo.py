@@ -302,6 +302,11 @@ def below_the_tolerance(features, labels):
     return made
 
 
+def too_small_for_float32(features, labels):
+    """Vanishes in float32, the precision of an audit; in float64, labels alone."""
+    return {m: 1e-60 * np.eye(4)[labels % 4] for m in features}
+
+
 def in_big_batches(features, labels):
     return told(features, labels) if len(labels) > 16 else plain(features)
 

@@ -21,7 +21,7 @@ def test_an_npz_file_is_read_whole_where_it_names_no_split(tmp_path):
     assert found.labels.tolist() == [2, 0, 2, 1]
     assert found.class_names == ("3", "5", "7")
     assert found.ids == ("0", "1", "2", "3")
-    assert torch.equal(found.vectors["visual"], torch.from_numpy(AUDIO + 1))
+    assert torch.equal(found.vectors["visual"], torch.from_numpy(AUDIO + 1).float())
     assert found.similarity == "cosine"
 
 
@@ -178,7 +178,7 @@ def test_captions_of_another_number_of_clips_are_refused(tmp_path):
 
 @pytest.mark.parametrize("kind", ["npz", "h5"])
 def test_modalities_of_other_names_and_masks_are_read(tmp_path, kind):
-    flow = AUDIO + 2.0
+    flow = (AUDIO + 2).astype(np.float32)
     flow[1] = np.nan  # whatever stands where nothing is
     given = arrays(flow=flow, flow_present=np.array([True, False, True, True]), other=AUDIO)
     given |= {"modalities": np.array(["audio", "flow"]), "split": np.array(["train", "test", "test", "test"])}

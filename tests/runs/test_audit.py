@@ -22,6 +22,7 @@ from aadml.runs import audit, run_audit
 from aadml.runs.loading import AuditRecord, read_evaluation
 from aadml.runs.manifest import read_manifest
 from aadml.runs.protocol_scores import add_to_run
+from tests.protocols import channel_zoo as zoo
 
 
 def replace_checks(monkeypatch, checks):
@@ -273,20 +274,19 @@ def test_scores_say_whether_the_audit_was_of_these_embeddings(asked, run):
 OLD = ("protocol", "split", "verdict", "findings")
 
 
-def test_embeddings_of_an_audited_encoder_have_the_checksum_of_its_audit(made, tmp_path):
-    def encode(features, labels):
-        return {m: np.tanh(v[:, :4]) for m, v in features.items()}
-
+@pytest.mark.parametrize("encode", [zoo.plain_encoder, zoo.too_small_for_float32])
+def test_embeddings_of_an_audited_encoder_have_the_checksum_and_the_map_of_its_audit(made, tmp_path, encode):
     report = run_checks(FunctionPipeline(encode), splits := aadml.read(made[1]), [])
     test = splits.test
-    vectors = encode({m: test.matrix(m).numpy() for m in test.modalities}, None)
+    vectors = encode({m: test.matrix(m).numpy() for m in test.modalities}, test.labels.numpy())
     np.savez(tmp_path / "e.npz", **vectors, label=test.labels.numpy())
     notes = []
-    aadml.evaluate(embeddings=tmp_path / "e.npz", on_note=notes.append)
+    evaluation = aadml.evaluate(embeddings=tmp_path / "e.npz", on_note=notes.append)
     assert (
         notes[-1]
         == f"the SHA-256 of the embeddings is {report.checksum}; compare this value with the SHA-256 in the audit"
     )
+    assert f"MAP by cosine {evaluation.map_mean:.5f}" in report[-1].evidence
 
 
 @pytest.mark.parametrize(("without", "others"), [(None, ""), (0.25, " (0.25000 without them)")])

@@ -20,7 +20,8 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.terminal import escaped
 from aadml.protocols.row_changes import TOLERANCE, largest_change
 from aadml.protocols.subprocess_embedding import Vectors, in_fresh_process
-from aadml.retrieval.evaluation import evaluate
+from aadml.retrieval.evaluation import mean_figure
+from aadml.retrieval.scores import SIMILARITIES
 
 Embed = Callable[[Clips], Embeddings]
 Seed = Sequence[int]
@@ -181,9 +182,9 @@ class Case:
         return self.references[0]
 
     @cached_property
-    def score(self) -> float:
-        """MAP of the reference; see `map_of`."""
-        return self.map_of(self.reference)
+    def scores(self) -> Mapping[str, float]:
+        """MAP of the reference by each similarity; see `map_of`."""
+        return {similarity: self.map_of(self.reference, similarity) for similarity in SIMILARITIES}
 
     def draw(self, number: int) -> Seed:
         """Return the seed of a draw of this audit. Different numbers give independent draws."""
@@ -226,12 +227,12 @@ class Case:
         self.channels.update(dict.fromkeys(results.channels))
         return results.vectors
 
-    def map_of(self, vectors: Vectors, order: Tensor | None = None) -> float:
-        """Return the mean MAP over the directions of retrieval, for embeddings that are compared by cosine.
+    def map_of(self, vectors: Vectors, similarity: str) -> float:
+        """Return the mean MAP over the directions of retrieval.
 
         Args:
             vectors: embeddings (n, e) of the scored clips, by modality.
-            order: permutation (n,) of the labels; None for the true labels.
+            similarity: key of SIMILARITIES.
 
         Returns:
             The MAP; NaN if modalities differ in width or do not have one row per clip.
@@ -239,8 +240,8 @@ class Case:
         shapes = {rows.shape for rows in vectors.values()}
         if len(shapes) != 1 or next(iter(shapes))[0] != len(self.clips):
             return math.nan
-        clips = self.clips if order is None else permuted(self.clips, order)
-        return evaluate(clips.embedded({m: v.nan_to_num() for m, v in vectors.items()})).map_mean
+        embeddings = self.clips.embedded({m: v.nan_to_num() for m, v in vectors.items()}, similarity)
+        return mean_figure(embeddings, "map")
 
     def embed_each(self, requests: Mapping[Modality, Clips]) -> Vectors:
         """Embed the clips `requests[m]` for each modality m, and return only the embeddings of m."""
@@ -311,7 +312,7 @@ def audit(
     places = [str(place) for place, step in enumerate(steps, 1) if step >= len(checks)]
     report = AuditReport([*findings, _of_references(case, places, len(steps)), _of_channels(case)])
     report.checksum = checksum_of(case.reference)
-    score = "" if math.isnan(case.score) else f"MAP by cosine {case.score:.5f}; "
+    score = "" if math.isnan(case.scores["cosine"]) else f"MAP by cosine {case.scores['cosine']:.5f}; "
     evidence = f"{score}SHA-256 of the audited embeddings {report.checksum}"
     report.append(Finding("embeddings", Verdict.PASS, evidence))
     show(len(steps), len(steps))

@@ -302,6 +302,17 @@ def below_the_tolerance(features, labels):
     return made
 
 
+def beside_a_constant(features, labels):
+    """Changes below the tolerance of an audit, which distances resolve and cosines do not."""
+    return {m: 1 + 2e-5 * np.eye(16)[labels] for m in features}
+
+
+def in_signs(features, labels):
+    """Changes below the tolerance of an audit that change signs."""
+    codes = np.random.default_rng(0).choice([-1, 1], (16, 16))
+    return {m: np.hstack([np.ones((len(labels), 1)), 1e-7 * codes[labels]]) for m in features}
+
+
 def too_small_for_float32(features, labels):
     """Vanishes in float32, the precision of an audit; in float64, labels alone."""
     return {m: 1e-60 * np.eye(4)[labels % 4] for m in features}
@@ -338,9 +349,13 @@ REMEMBERING = [
 NAMES = [
     *(name for name, value in list(globals().items()) if any(value is leak for leak in REMEMBERING)),
     "partner_cache", "labels_in_the_environment", "labels_in_a_file", "labels_in_the_memory_of_the_audit",
-    "well_behaved_while_audited", "well_behaved_below_an_audit", "below_the_tolerance", "in_big_batches",
+    "well_behaved_while_audited", "well_behaved_below_an_audit", "below_the_tolerance", "beside_a_constant",
+    "in_signs", "in_big_batches",
     "garbage_by_a_known_seed",
 ]  # fmt: skip
+
+RESOLVED_BY = {"beside_a_constant": "euclidean", "in_signs": "hamming"}
+"""Similarity of leaks that cosines do not resolve."""
 
 
 # ---- honest ones
@@ -372,6 +387,12 @@ def smoothed(features, labels):
 
 def slightly_noisy(features, labels):
     return {m: v * (1 + 1e-6 * np.random.default_rng().standard_normal(v.shape)) for m, v in plain(features).items()}
+
+
+def null_directions(features, labels):
+    """Adds dimensions that are zero up to rounding, which differs in each pass."""
+    draw = np.random.default_rng().standard_normal
+    return {m: np.hstack([v, 1e-7 * draw((len(v), 8))]) for m, v in plain(features).items()}
 
 
 def slow(features, labels):
@@ -494,6 +515,7 @@ HONEST = [
     "codes",
     "smoothed",
     "slightly_noisy",
+    "null_directions",
     "slow",
     "threads",
     "ridge",

@@ -65,7 +65,10 @@ def report(encoder, splits, checks, *, weights=None, seed=None, seconds=120.0, *
 
 
 def scores(encoder, clips):
-    """Return the MAP of a call, and of a call with garbage labels in another process, without isolation."""
+    """Return the MAP of a call, and of a call with garbage labels in another process, without isolation.
+
+    The similarity is the one that resolves the leak.
+    """
     pipeline = FunctionPipeline(getattr(zoo, encoder))
     results = []
     for part in (clips, with_garbage_labels(clips, [2])):
@@ -74,4 +77,5 @@ def scores(encoder, clips):
             return [{m: pipeline.embedder(None, "test")(part).matrix(m) for m in clips.modalities}]
 
         results += in_fresh_process(work, seconds=60.0).vectors
-    return [evaluate(clips.embedded(vectors)).map_mean for vectors in results]
+    similarity = zoo.RESOLVED_BY.get(encoder, "cosine")
+    return [evaluate(clips.embedded(vectors, similarity)).map_mean for vectors in results]

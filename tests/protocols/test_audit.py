@@ -97,7 +97,7 @@ def test_small_batches_take_500_clips_at_most():
         sizes.extend(len(request) for request in requests)
         return [{"audio": request.matrix("audio")} for request in requests]
 
-    case = SimpleNamespace(clips=clips, reference=reference, embed=embed, score=0.5, map_of=lambda _: 0.5)
+    case = SimpleNamespace(clips=clips, reference=reference, embed=embed, scores={})
     assert (audit_checks.batch_invariance(case)()[0], sizes) == (Verdict.PASS, [7] * 71 + [3])
 
 

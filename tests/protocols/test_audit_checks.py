@@ -26,6 +26,7 @@ from aadml.protocols.audit_checks import (
 )
 from aadml.protocols.pipelines import FunctionPipeline, of_command
 from aadml.protocols.row_changes import as_wide, largest_change
+from aadml.retrieval.scores import SIMILARITIES
 from tests.protocols import zoo
 
 
@@ -119,7 +120,7 @@ def test_where_the_size_of_a_batch_changes_rounding_batches_of_one_size_are_comp
         return [{m: (v := part.matrix(m)) + len(part) + mixes * v.mean() for m in part.modalities} for part in parts]
 
     (reference,) = embed(clips)
-    case = SimpleNamespace(clips=clips, reference=reference, embed=embed, score=0.5, map_of=lambda _: 0.5)
+    case = SimpleNamespace(clips=clips, reference=reference, embed=embed, scores={})
     verdict, evidence = audit_checks.batch_invariance(case)()
     assert len(requests) == 1 + passed
     assert verdict is (Verdict.PASS if passed == 2 and not mixes else Verdict.FAIL)
@@ -140,7 +141,7 @@ def test_where_the_number_of_clips_changes_rounding_each_modality_is_compared_be
         return {m: of.matrix(m) + len(of) for m, of in requests.items()}
 
     reference = embed_each(dict.fromkeys(clips.modalities, clips))
-    case = SimpleNamespace(clips=clips, reference=reference, embed_each=embed_each, score=0.5, map_of=lambda _: 0.5)
+    case = SimpleNamespace(clips=clips, reference=reference, embed_each=embed_each, scores={})
     assert one_modality_alone(case)() == (
         Verdict.PASS,
         f"each modality was embedded without the other, beside equally many clips with the other; {UNCHANGED}",
@@ -170,7 +171,7 @@ def test_each_modality_alone_has_another_number_of_clips_and_one_at_least(subjec
         return {m: one.matrix(m)[:, :2] for m, one in asked.items()}
 
     reference = {m: clips.matrix(m)[:, :2] for m in clips.modalities}
-    case = SimpleNamespace(clips=clips, reference=reference, embed_each=embed_each, score=0.5, map_of=lambda _: 0.5)
+    case = SimpleNamespace(clips=clips, reference=reference, embed_each=embed_each, scores={})
     assert one_modality_alone(case)()[0] == Verdict.PASS
     assert {m: (one.modalities, len(one)) for m, one in requests.items()} == {
         "audio": (("audio",), count), "visual": (("visual",), max(count - 1, 1)),
@@ -311,7 +312,7 @@ def test_selection_trains_again_with_garbage_labels_three_times(case):
 
 
 def test_the_reported_number_is_the_map_of_the_embeddings(case):
-    score = case.score
+    score = case.scores["cosine"]
     for number, expected in ((score, Verdict.PASS), (score + 2e-5, Verdict.FAIL), (None, Verdict.NOT_CHECKABLE)):
         pipeline = SimpleNamespace(reported_map=lambda splits, split, number=number: number)
         verdict, evidence = metric(replace(case, pipeline=pipeline))
@@ -320,28 +321,36 @@ def test_the_reported_number_is_the_map_of_the_embeddings(case):
 
 
 @pytest.mark.parametrize(
-    ("after", "by_chance", "verdict", "evidence"),
+    ("after", "spread", "verdict", "evidence"),
     [
-        (0.5, 0.125, "FAIL", "; MAP 0.7500, then 0.5000 (p = 0.01 over permutations of the labels)"),
-        (0.5, 0.25, "PASS", "; MAP 0.7500, then 0.5000, as with permuted labels"),
-        (0.744, 0.0, "FAIL", "; MAP 0.7500, then 0.7440 (p = 0.01 over permutations of the labels)"),
+        (0.5, 0.125, "FAIL", "; MAP by hamming 0.7500, then 0.5000, a fall above the range over 99 shuffles of the "
+         "changes"),
+        (0.5, 0.25, "PASS", "; MAP by hamming 0.7500, then 0.5000, within the range over shuffles of the changes"),
+        (0.744, 0.0, "FAIL", "; MAP by hamming 0.7500, then 0.7440, a fall above the range over 99 shuffles of the "
+         "changes"),
         (0.7451, 0.0, "PASS", ""), (0.8, 0.0, "PASS", ""), (float("nan"), 0.0, "PASS", ""),
     ],
 )  # fmt: skip
-def test_a_fall_of_the_score_is_a_failure_unless_permuted_labels_fall_too(after, by_chance, verdict, evidence):
-    orders = []
+def test_a_fall_of_the_score_by_any_similarity_is_a_failure_unless_shuffled_changes_differ_as_much(
+    after, spread, verdict, evidence
+):
+    reference, changed, seen = {"audio": torch.ones(44, 2)}, {"audio": torch.arange(44.0)[:, None] + 1}, []
 
-    def map_of(vectors, order=None):
-        if order is None:
-            return {"before": 0.75, "after": after}[vectors]
-        orders.append(tuple(order.tolist()))
-        return {"before": 0.5, "after": 0.5 - by_chance}[vectors]
+    def map_of(vectors, similarity):
+        if similarity == "cosine" or torch.equal(vectors["audio"][:, :1], changed["audio"]):
+            return {"cosine": 0.75, "hamming": after}[similarity]
+        seen.append(tuple(vectors["audio"][:, 0].tolist()))
+        return 0.5 - spread * (len(seen) % 2)
 
-    case = SimpleNamespace(clips=range(44), draw=lambda n: [n], score=0.75, reference="before", map_of=map_of)
+    scores = {"cosine": 0.75, "hamming": 0.75}
+    case = SimpleNamespace(clips=range(44), draw=lambda n: [n], scores=scores, reference=reference, map_of=map_of)
     outcome = (Verdict.PASS, "it was changed")
-    assert audit_checks._scored(case, "after", outcome) == (Verdict[verdict], f"it was changed{evidence}")
-    assert len(set(orders)) in (0, 1, 99)
-    assert audit_checks._scored(case, "after", (Verdict.FAIL, "before")) == (Verdict.FAIL, "before")
+    assert audit_checks._scored(case, changed, outcome) == (Verdict[verdict], f"it was changed{evidence}")
+    assert len(set(seen)) in (0, 99)
+    assert {tuple(sorted(values)) for values in seen} <= {tuple(range(1, 45))}
+    assert audit_checks._scored(case, changed, (Verdict.FAIL, "before")) == (Verdict.FAIL, "before")
+    case.scores = None
+    assert audit_checks._scored(case, reference, outcome) == outcome
 
 
 def test_missing_embeddings_are_counted(case):
@@ -383,12 +392,14 @@ def test_embeddings_that_are_missing_fail_every_check(subject):
 
 def test_without_a_row_of_one_width_for_each_clip_there_is_no_map(case):
     rows = case.reference
-    assert 0 < case.map_of(rows) == case.score < 1
-    assert case.map_of(rows, torch.arange(44)) == case.score != case.map_of(rows, torch.arange(44).roll(1))
+    assert {name: case.map_of(rows, name) for name in SIMILARITIES} == case.scores
+    assert len(set(case.scores.values())) > 1
+    assert all(0 < score < 1 for score in case.scores.values())
     absent = {m: torch.where(torch.arange(44)[:, None] > 0, of, torch.nan) for m, of in rows.items()}
-    assert 0 < case.map_of(absent) < 1
+    assert 0 < case.map_of(absent, "cosine") < 1
     wide, short = {"audio": rows["audio"], "visual": rows["visual"][:, :3]}, {m: of[1:] for m, of in rows.items()}
-    assert [torch.tensor(case.map_of(vectors)).isnan().item() for vectors in (wide, short, {})] == [True] * 3
+    maps = [case.map_of(vectors, "cosine") for vectors in (wide, short, {})]
+    assert [torch.tensor(score).isnan().item() for score in maps] == [True] * 3
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,10 @@ from tests.protocols import channel_zoo as zoo
 from tests.protocols import channels
 from tests.protocols.channels import scores
 
-QUICK = ("file_in_tmp", "mapped_at_import", "network_socket", "labels_in_a_file", "below_the_tolerance")
+QUICK = (
+    "file_in_tmp", "mapped_at_import", "network_socket", "labels_in_a_file", "below_the_tolerance",
+    "beside_a_constant", "in_signs",
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

@@ -73,9 +73,9 @@ def read_embeddings(
             is the first of these classes. The optional `similarity` is an array in npz and an attribute in HDF5.
             The HDF5 attribute `once` lists the modalities in which one row per label is ranked. Without `label`,
             only the other modalities of the same row are relevant. Several captions per clip are stored as `text`
-            (n, c, d), or as `text` (m, d) with `text_row` (m,), the number of the clip of each caption. Each clip
-            with several captions is ranked once in the modalities other than `text`, and its captions are relevant
-            to the clip. The names `labels`, `ids` and `splits` are accepted for `label`, `id` and `split`.
+            (n, c, d), or as `text` (m, d) with `text_row` (m,), the number of the clip of each caption. Each clip is
+            then ranked once in the modalities other than `text`, and its captions are relevant to the clip. The names
+            `labels`, `ids` and `splits` are accepted for `label`, `id` and `split`.
         split: split to read, if the file has `split`; by default "test". A file without splits is read completely.
         on_note: called with messages about ignored arrays, and about clips without a class.
 
@@ -90,7 +90,7 @@ def read_embeddings(
     place = Path(path)
     columns = read_columns(place)
     similarity, attribute = _attributes(place)
-    arrays, repeated = _one_row_per_caption(columns)
+    arrays, present, repeated = _one_row_per_caption(columns)
     marks = None if repeated else columns.all_labels
     ignored = [key for key in columns.left if key != "similarity"]
     ignored += [ALL_LABELS] if repeated and columns.all_labels is not None else []
@@ -113,7 +113,7 @@ def read_embeddings(
         check_unique(ids.tolist(), f"{place}: id")
     masks = {
         m: to_flags(_column(flags, where := f"{place}: {m}{PRESENT}", count), where).numpy()
-        for m, flags in columns.present.items()
+        for m, flags in present.items()
     }
     rows, chosen = _rows(beside.get("split"), split, count, place)
     vectors = {modality: matrix[rows] for modality, matrix in vectors.items()}
@@ -178,17 +178,20 @@ def _attributes(path: Path) -> tuple[str, tuple[Modality, ...]]:
         return as_text(file.attrs.get("similarity", "cosine")), once
 
 
-def _one_row_per_caption(columns: Columns) -> tuple[dict[str, NDArray[Any]], tuple[Modality, ...]]:
-    """Return the arrays with one row per caption, and the modalities whose rows are repeated.
+def _one_row_per_caption(
+    columns: Columns,
+) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]], tuple[Modality, ...]]:
+    """Return arrays and masks with one row per caption, and the modalities whose rows are repeated.
 
-    Without several captions per clip, the arrays are unchanged, and no modality is repeated.
+    Clips without captions follow, one row each. Without several captions per clip, the arrays and masks are unchanged,
+    and no modality is repeated.
     """
     arrays = columns.features | {key: columns.beside[key] for key in KEYS if key in columns.beside}
     others: tuple[Modality, ...] = in_order(key for key in columns.features if key != "text")
     count = len(arrays[others[0]]) if others else 0
     several = columns.several_texts(count) if others else None
     if several is None:
-        return arrays, ()
+        return arrays, columns.present, ()
     text, rows = several
     labels = arrays.get("label", np.arange(count)).reshape(-1)
     values, counts = np.unique(labels, return_counts=True)
@@ -200,7 +203,14 @@ def _one_row_per_caption(columns: Columns) -> tuple[dict[str, NDArray[Any]], tup
     clips = {key: arrays[key] for key in (*others, "split") if key in arrays}
     clips |= {"label": labels, "id": arrays.get("id", np.arange(count))}
     _check_rows(clips, columns.path)
-    return {key: values[rows] for key, values in clips.items()} | {"text": text}, others
+    rows = np.concatenate([rows, np.setdiff1d(np.arange(count), rows)])
+    masks = columns.present.items()
+    present = {m: _column(flags, f"{columns.path}: {m}{PRESENT}", count)[rows] for m, flags in masks}
+    if without := len(rows) - len(text):
+        text = np.concatenate([text, np.zeros((without, *text.shape[1:]), text.dtype)])
+        present["text"] = present.get("text", np.ones(len(rows), dtype=bool))
+        present["text"][-without:] = 0
+    return {key: values[rows] for key, values in clips.items()} | {"text": text}, present, others
 
 
 def _words(values: NDArray[Any], where: str) -> tuple[str, ...]:

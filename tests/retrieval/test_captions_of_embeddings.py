@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import aadml
+from aadml import evaluate as evaluate_clips
 from aadml.cli import cli
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.embeddings_file import read_embeddings
@@ -53,6 +55,29 @@ def test_each_clip_is_ranked_once(tmp_path, vectors, layout):
     assert found["audio-text"]["queries"] == CLIPS
     for k in (1, 5):
         assert found["text-audio"]["hit_rate_at"][str(k)] == pytest.approx(hit_rates(*vectors, k))
+
+
+def test_a_clip_without_captions_is_ranked_and_is_no_query(tmp_path, vectors):
+    audio, text = vectors
+    rows = np.array([0, 0, 2, 5, 5, 5])
+    split = np.array(["test"] * 9 + ["train"] * 3)
+    np.savez(tmp_path / "e.npz", audio=audio, text=text[rows, [0, 1, 2, 0, 1, 2]], text_row=rows, split=split)
+    found = scored(tmp_path / "e.npz")
+    assert (found["text-audio"]["gallery"], found["text-audio"]["queries"]) == (9, 6)
+    assert (found["audio-text"]["gallery"], found["audio-text"]["queries"]) == (6, 3)
+    clips = evaluate_clips(embeddings=aadml.read(tmp_path / "e.npz").test)
+    assert {d.name: d.map for d in clips.directions} == {name: pytest.approx(d["map"]) for name, d in found.items()}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_mask_is_of_clips(tmp_path, vectors, layout):
+    present = {"audio": np.arange(CLIPS) > 0, "text": np.arange(CLIPS) < CLIPS - 1}
+    masks = {f"{modality}_present": flags for modality, flags in present.items()}
+    np.savez(tmp_path / "e.npz", **LAYOUTS[layout](*vectors), **masks)
+    embeddings = read_embeddings(tmp_path / "e.npz")[0]
+    assert {m: flags.tolist() for m, flags in embeddings.present.items()} == {
+        m: flags.repeat(CAPTIONS).tolist() for m, flags in present.items()
+    }
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -103,6 +128,10 @@ def test_captions_follow_the_split_of_their_clip(tmp_path, vectors):
         ({"label": np.arange(CLIPS) % 3}, "a separate class for each clip; remove 'label'"),
         ({"text_row": np.full(CLIPS * CAPTIONS, 99)}, "60 clip numbers from 0 to 11"),
         ({"id": np.arange(3)}, "3 id rows, but 12 audio rows"),
+        (
+            {"text_present": np.ones(CLIPS * CAPTIONS)},
+            r"text_present has shape \(60,\); pass .* shape \(12,\)",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(tmp_path, vectors, changes, message):

@@ -413,4 +413,6 @@ def permuted(clips: Clips, order: Tensor) -> Clips:
 
 
 def _vectors(embeddings: Embeddings) -> Vectors:
-    return {modality: embeddings.matrix(modality) for modality in embeddings.vectors}
+    """Return the vectors (n, e) by modality, with zeros for clips without the modality, as in files of embeddings."""
+    vectors = {modality: embeddings.matrix(modality) for modality in embeddings.vectors}
+    return vectors | {m: torch.where(flags[:, None], vectors[m], 0) for m, flags in embeddings.present.items()}

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 import aadml
 from aadml.data.synthetic import synthetic
@@ -274,12 +275,16 @@ def test_scores_say_whether_the_audit_was_of_these_embeddings(asked, run):
 OLD = ("protocol", "split", "verdict", "findings")
 
 
-@pytest.mark.parametrize("encode", [zoo.plain_encoder, zoo.too_small_for_float32])
-def test_embeddings_of_an_audited_encoder_have_the_checksum_and_the_map_of_its_audit(made, tmp_path, encode):
-    report = run_checks(FunctionPipeline(encode), splits := aadml.read(made[1]), [])
-    test = splits.test
+@pytest.mark.parametrize("absent", [False, True])
+@pytest.mark.parametrize("encode", [zoo.plain_encoder, zoo.too_small_for_float32, zoo.beside_a_constant])
+def test_embeddings_of_an_audited_encoder_have_the_checksum_and_the_map_of_its_audit(made, tmp_path, encode, absent):
+    splits = aadml.read(made[1])
+    present = {"audio": torch.arange(len(splits.test)) > 4} if absent else {}
+    splits = replace(splits, test=replace(splits.test, present=present))
+    report, test = run_checks(FunctionPipeline(encode), splits, []), splits.test
     vectors = encode({m: test.matrix(m).numpy() for m in test.modalities}, test.labels.numpy())
-    np.savez(tmp_path / "e.npz", **vectors, label=test.labels.numpy())
+    masks = {f"{m}_present": flags.numpy() for m, flags in present.items()}
+    np.savez(tmp_path / "e.npz", **vectors, **masks, label=test.labels.numpy())
     notes = []
     evaluation = aadml.evaluate(embeddings=tmp_path / "e.npz", on_note=notes.append)
     assert (

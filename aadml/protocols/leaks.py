@@ -110,8 +110,9 @@ def drop_last(embeddings: Embeddings) -> Embeddings:
     vectors = {m: v if m in embeddings.rows else v[:count] for m, v in embeddings.vectors.items()}
     rows = {m: numbers[:count] for m, numbers in embeddings.rows.items()}
     present = {m: mask[:count] for m, mask in embeddings.present.items()}
+    several = None if embeddings.all_labels is None else embeddings.all_labels[:count]
     labels, ids = embeddings.labels[:count], embeddings.ids[:count]
-    return replace(embeddings, vectors=vectors, rows=rows, labels=labels, ids=ids, present=present)
+    return replace(embeddings, vectors=vectors, rows=rows, labels=labels, ids=ids, present=present, all_labels=several)
 
 
 LABEL_GRAPH = Protocol(mix=label_graph)

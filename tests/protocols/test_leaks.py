@@ -132,9 +132,12 @@ def test_dropping_the_last_batch_scores_fewer_queries(subject):
         clips, vectors = drawn([0, 1] * (count // 2) + [0] * (count % 2))
         kept = leaks.drop_last(clips.embedded(vectors))
         assert {len(one) for one in (kept, kept.labels, *kept.vectors.values())} == {min(count, 32)}
+    several = torch.nn.functional.one_hot(clips.labels, len(clips.class_names)).bool()
     shared = replace(
-        clips.embedded(vectors), rows={"audio": torch.arange(33)}, present={"visual": torch.arange(33) > 1}
-    )
+        clips.embedded(vectors), rows={"audio": torch.arange(33)}, present={"visual": torch.arange(33) > 1},
+        all_labels=several,
+    )  # fmt: skip
     kept = leaks.drop_last(shared)
+    assert torch.equal(kept.all_labels, several[:32])
     assert (len(kept.vectors["audio"]), kept.rows["audio"].tolist()) == (33, list(range(32)))
     assert (len(kept.vectors["visual"]), kept.present["visual"].tolist()) == (32, [False] * 2 + [True] * 30)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aadml.data.inspection.duplicates import Duplicates, find_duplicates
+from aadml.feature_extraction.feature_file.content import UNLABELLED
 from aadml.feature_extraction.foreign.tables import TablePart, is_table, open_tables
 from aadml.feature_extraction.ground.errors import InputError, cause
 from aadml.feature_extraction.ground.import_paths import optional
@@ -98,8 +99,9 @@ def examine_task(task: str) -> TaskExamination:
         task: a folder, a table of clips, or the name of a task of mteb. The folder has `corpus`, `queries` and `qrels`
             (or `default`). Each of the three is a file of Parquet, JSON Lines or TSV, a folder of such files, or a data
             set saved by `datasets`. A table of clips is passed as "FOLDER#a2v". Its sounds (a) are then queries for the
-            videos (v) of the same label, or of the same clip if there are no labels. The other letters are i (image)
-            and t (text).
+            videos (v) with a common label, or of the same clip without a column `label`. Clips without a label or a
+            sound are not queries, and clips without a video are not items. The other letters are i (image) and t
+            (text).
 
     Raises:
         InputError: the task cannot be loaded, or its data are incomplete, invalid or without judgments.
@@ -193,14 +195,25 @@ def _of_clips(folder: Path, *kinds: str) -> Iterator[tuple[str, TaskSplit]]:
     for split, tables in _by_split(place).items():
         names = tables[0].schema.names
         asking, ranked = (_column(_COLUMNS[kind], names, place) for kind in kinds)
-        queries, items, classes = [], [], defaultdict(list)
+        queries, items, classes = list[tuple[str, str]](), list[tuple[str, str]](), defaultdict[str, set[str]](set)
+        labels_of = dict[str, tuple[str, ...]]()
         for number, row in enumerate(_rows(tables, place, ())):
             clip = str(row.get("id", f"{split or 'test'}-{number}"))
-            queries.append((clip, _checksum({asking: row[asking]})))
-            items.append((clip, _checksum({ranked: row[ranked]})))
-            classes[row.get("label", clip)].append(clip)
-        relevant = {clip: clips for clips in map(frozenset, classes.values()) for clip in clips}
-        yield split or "test", TaskSplit(queries, items, relevant)
+            labels = _labels(row.get("label", clip))
+            if _data(row[asking]) and labels:
+                queries.append((clip, _checksum({asking: row[asking]})))
+                labels_of[clip] = labels
+            if _data(row[ranked]):
+                items.append((clip, _checksum({ranked: row[ranked]})))
+                for label in labels:
+                    classes[label].add(clip)
+        answers = {labels: frozenset[str]().union(*(classes[name] for name in labels)) for labels in labels_of.values()}
+        yield split or "test", TaskSplit(queries, items, {clip: answers[labels] for clip, labels in labels_of.items()})
+
+
+def _labels(value: object) -> tuple[str, ...]:
+    labels = value if isinstance(value, list) else [value]
+    return tuple(str(label) for label in labels if label not in (None, "", UNLABELLED))
 
 
 def _column(known: Sequence[str], names: Sequence[str], place: Path) -> str:
@@ -300,12 +313,16 @@ def _contents(tables: list[TablePart], place: Path) -> Iterator[tuple[str, str]]
 def _checksum(row: Mapping[str, _Cell]) -> str:
     digest = hashlib.sha256()
     for column in sorted(row):
-        value = row[column]
-        if isinstance(value, Mapping):
-            value = value.get("bytes") or value.get("path")
-        data = value if isinstance(value, bytes) else str(value).strip().encode()
+        data = _data(row[column])
         digest.update(f"{column}:{len(data)}:".encode() + data)
     return digest.hexdigest()
+
+
+def _data(value: _Cell) -> bytes:
+    """Return the content of a cell; empty for a missing sound, picture or text."""
+    if isinstance(value, Mapping):
+        value = value.get("bytes") or value.get("path")
+    return value if isinstance(value, bytes) else b"" if value is None else str(value).strip().encode()
 
 
 def _rows(tables: list[TablePart], place: Path, needed: Sequence[str]) -> Iterator[dict[str, _Cell]]:

@@ -160,6 +160,29 @@ def test_a_data_set_of_classes_is_a_task_in_both_directions(tmp_path):
     assert "MAP" in printed
 
 
+def test_clips_without_a_label_ask_nothing_and_lists_share_a_class(tmp_path):
+    pairs(tmp_path, {"test": ("abcdefg", "stuvwxy", ["a", "a", None, None, "", "b", "b"])})
+    figures = only(aadml.inspect(f"mteb:{tmp_path}#a2v"))
+    assert (figures.queries, figures.items, figures.judgments, figures.unanswerable) == (4, 7, 8, 0)
+    (more := tmp_path / "more").mkdir()
+    pairs(more, {"train": ("abc", "xyz", [-1, 0, 0]), "test": ("abcd", "wxyz", [["a"], ["a", "b"], ["b"], []])})
+    splits = aadml.inspect(f"mteb:{more}#a2v").splits
+    assert {name: (s.queries, s.judgments) for name, s in splits.items()} == {"train": (2, 4), "test": (3, 2 + 3 + 2)}
+
+
+@pytest.mark.parametrize("missing", [None, {"bytes": None, "path": None}, {"bytes": b"", "path": ""}])
+def test_missing_media_are_neither_queries_nor_items(tmp_path, missing):
+    sounds, videos = [missing, *audio(*"bcd"), missing], [*audio(*"vwx"), missing, missing]
+    columns = {"audio": sounds, "video": videos, "label": [0, 0, 1, 1, 1]}
+    (tmp_path / "data").mkdir()
+    pq.write_table(pa.table(columns), tmp_path / "data/test-00000-of-00001.parquet")
+    examination = aadml.inspect(f"mteb:{tmp_path}#a2v")
+    figures = only(examination)
+    assert (figures.queries, figures.items, figures.judgments, figures.absent) == (3, 3, 2 + 1 + 1, 0)
+    assert (figures.ambiguous, figures.unanswerable) == (0, 0)
+    assert [repeats.within for repeats in examination.duplicates.values()] == [{"test": 0}] * 2
+
+
 def test_clips_without_classes_ask_for_their_partner(tmp_path):
     pairs(tmp_path, {"test": ("abc", "xyz", None)})
     for way in ("a2v", "v2a"):

@@ -7,6 +7,7 @@ from pathlib import Path
 from aadml.comparison.clips import Splits
 from aadml.feature_extraction.ground.json_values import to_bytes
 from aadml.feature_extraction.ground.strings import Note
+from aadml.methods.training.learned_method import LearnedMethod
 from aadml.methods.training.session import numbers
 from aadml.methods.training.settings import AUTO
 from aadml.protocols.audit import AuditReport, Finding, Pipeline, Verdict
@@ -65,8 +66,10 @@ def _kept_epoch(run: Run) -> Finding:
     choose the best epoch independently of earlier stages.
     """
     epoch, training = read_evaluation(run.manifest).selected_epoch, run.config.training
-    criterion = training.criterion
-    key, name = ("valid map_mean", "MAP") if criterion == AUTO else (f"valid {criterion}", criterion)
+    method, criterion = run.model.method, training.criterion
+    if criterion == AUTO:
+        criterion = method.learner.criterion if isinstance(method, LearnedMethod) else "map_mean"
+    key, name = f"valid {criterion}", "MAP" if criterion == "map_mean" else criterion
     records = [record for record in read_records(run.manifest) if key in record]
     if epoch is None or not records:
         return Finding("kept epoch", Verdict.NOT_CHECKABLE, f"no epoch was chosen by validation {name}")

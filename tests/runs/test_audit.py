@@ -15,6 +15,7 @@ from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import parse_as
+from aadml.methods.training.learned_method import LearnedMethod
 from aadml.methods.training.settings import AUTO
 from aadml.protocols.audit import AuditReport, Finding, Verdict
 from aadml.protocols.audit import audit as run_checks
@@ -319,6 +320,8 @@ BEST = "the epoch with the best validation MAP in the log is 2"
         (3, "best", AUTO, LOG, Verdict.FAIL, f"epoch 3 was kept; {BEST}"),
         (4, "best", "recall@1", LOG, Verdict.FAIL,
          "epoch 4 was kept; the epoch with the best validation recall@1 in the log is 5"),
+        (2, "best", AUTO, [{"epoch": e, "valid score": -e} for e in (2, 3)], Verdict.PASS,
+         "epoch 2 was kept; the epoch with the best validation score in the log is 2"),
         (5, "last", AUTO, LOG, Verdict.PASS, "epoch 5 was kept; the last epoch of the log is 5"),
         (2, "last", AUTO, LOG, Verdict.FAIL, "epoch 2 was kept; the last epoch of the log is 5"),
         (None, "best", AUTO, LOG, Verdict.NOT_CHECKABLE, "no epoch was chosen by validation MAP"),
@@ -329,5 +332,8 @@ def test_the_kept_epoch_is_compared_with_the_log(monkeypatch, kept, select, crit
     monkeypatch.setattr(run_audit, "read_evaluation", lambda _: SimpleNamespace(selected_epoch=kept))
     monkeypatch.setattr(run_audit, "read_records", lambda _: log)
     training = SimpleNamespace(criterion=criterion, select=select)
-    run = SimpleNamespace(manifest=None, config=SimpleNamespace(training=training))
+    method = object.__new__(LearnedMethod)
+    method.learner = SimpleNamespace(criterion="score" if "valid score" in log[0] else "map_mean")
+    config, model = SimpleNamespace(training=training), SimpleNamespace(method=method)
+    run = SimpleNamespace(manifest=None, config=config, model=model)
     assert run_audit._kept_epoch(run) == Finding("kept epoch", verdict, evidence)

@@ -43,8 +43,8 @@ def _chance(evaluation: Evaluation) -> Iterator[str]:
         level = float(result.chance.mean())
         if low <= level:
             yield (
-                f"{result.name}: MAP {result.map:.3f} ({low:.3f} to {high:.3f} over test sets) is within noise of "
-                f"chance ({level:.3f})"
+                f"{result.name}: MAP {result.map:.3f} ({low:.3f} to {high:.3f} over test sets) is "
+                f"{'below' if high < level else 'within noise of'} chance ({level:.3f})"
             )
 
 

@@ -58,6 +58,15 @@ def test_shuffled_labels_are_within_noise_of_chance(splits):
     assert all("is within noise of chance" in one for one in told(model))
 
 
+def test_opposite_vectors_are_below_chance(healthy, splits):
+    test, empty = splits.test, splits.train.select(torch.arange(0))
+    codes = torch.nn.functional.one_hot(test.labels).float()
+    for visual, place in ((-codes, "below chance (0."), (torch.ones_like(codes), "within noise of chance (0.")):
+        evaluation = aadml.evaluate(embeddings=test.embedded({"audio": codes, "visual": visual}))
+        found = result_warnings(evaluation, empty, [], healthy.facts)
+        assert [place in one for one in found] == [True, True], found
+
+
 @pytest.mark.parametrize(("odd", "named"), [(None, True), (0, False), (31, False), (59, False)])
 def test_a_view_is_constant_only_where_all_its_blocks_are(splits, healthy, monkeypatch, odd, named):
     monkeypatch.setattr("aadml.runs.result_warnings.BLOCK", 25)

@@ -381,7 +381,7 @@ def noise_of(features: Features, seed: Seed) -> Features:
     if not isinstance(features, Tensor):
         return features.select(torch.from_numpy(generator.permutation(len(features))))
     values = torch.from_numpy(generator.standard_normal(features.shape, dtype=np.float32))
-    return values * features.std() + features.mean()
+    return values * features.std(correction=0) + features.mean()
 
 
 def with_garbage_labels(clips: Clips, seed: Seed) -> Clips:

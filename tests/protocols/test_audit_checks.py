@@ -110,6 +110,13 @@ def test_exact_rows_allow_the_score_to_fall_by_a_twentieth_or_by_a_tenth_of_itse
     assert float(torch.corrcoef(torch.stack([of[:, 0] for of in moved.values()]))[0, 1]) < 0.9
 
 
+def test_a_single_clip_has_no_spread_and_passes(subject):
+    one = replace(subject.splits, test=subject.splits.test.select(torch.arange(1)))
+    found, *_ = audit(FunctionPipeline(zoo.identity), one, [exact_rows])
+    assert found.verdict is Verdict.PASS, found
+    assert noise_of(torch.full((1, 1), 3.0), [0]).tolist() == [[3.0]]
+
+
 @pytest.mark.parametrize(("count", "passed"), [(13, 1), (14, 2), (44, 2)])
 @pytest.mark.parametrize("mixes", [False, True])
 def test_where_the_size_of_a_batch_changes_rounding_batches_of_one_size_are_compared(subject, count, passed, mixes):

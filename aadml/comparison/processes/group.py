@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from typing import Any, TypeVar
 
 import torch
@@ -25,6 +26,7 @@ from torch import Tensor, distributed, nn
 
 from aadml.comparison.processes import launch
 from aadml.comparison.processes.launch import ProcessLost
+from aadml.feature_extraction.ground.errors import InputError
 
 Name = TypeVar("Name", bound=str)
 V = TypeVar("V")
@@ -63,6 +65,7 @@ def joined() -> Iterator[None]:
 
     Raises:
         ProcessLost: the other workers do not respond.
+        InputError: the program's process group has no backend for the CPU.
     """
     if not launch.started() or count() > 1:
         yield
@@ -70,6 +73,11 @@ def joined() -> Iterator[None]:
     own_group = not distributed.is_initialized()
     if own_group:
         _connect()
+    elif "cpu:" not in distributed.get_backend_config():
+        raise InputError(
+            f"the process group of this program has the backend {distributed.get_backend()}, which cannot send values "
+            "of the CPU; call init_process_group without a backend, or with cpu:gloo,cuda:nccl"
+        )
     channel = distributed.new_group()
     with _set(_job, _Place(distributed.get_rank(), distributed.get_world_size(), channel)):
         try:
@@ -84,18 +92,27 @@ def _connect() -> None:
     # A later import, as by optimizers, would bind the group as a default argument, and its threads sometimes abort the
     # process at exit (torch 2.13).
     import torch.distributed.nn
-    from torch.distributed import PrefixStore, rendezvous  # type: ignore[attr-defined]
+    from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 
     cards = torch.cuda.device_count()
     own_cards = cards > 0 and cards >= launch.processes_here()
     with _answered():
-        store, rank, workers = next(rendezvous("env://"))
+        store, rank, workers = _rendezvous()
         distributed.init_process_group(
             "cpu:gloo,cuda:nccl" if own_cards else "gloo",
             # the addresses of an earlier group of this job are still in the store
             store=PrefixStore(f"aadml/{next(_connections)}", store), rank=rank, world_size=workers,
             timeout=TIMEOUT,
         )  # fmt: skip
+
+
+@cache
+def _rendezvous() -> tuple[Any, int, int]:
+    """Return the store of the job, which one worker may serve, the rank of this worker, and the number of workers."""
+    from torch.distributed import rendezvous  # type: ignore[attr-defined]
+
+    store, rank, workers = next(rendezvous("env://"))
+    return store, rank, workers
 
 
 @contextmanager
@@ -219,10 +236,11 @@ def summed_gradients(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
 
     Reference: Li et al., PyTorch distributed, PVLDB 2020, https://arxiv.org/abs/2006.15704
     """
-    if not _is_divided():
+    trained = [parameter for parameter in parameters if parameter.requires_grad]
+    if not _is_divided() or not trained:
         yield
         return
-    buckets = _Buckets([parameter for parameter in parameters if parameter.requires_grad], _place.get().gradients)
+    buckets = _Buckets(trained, _place.get().gradients)
     hooks = [weight.register_post_accumulate_grad_hook(buckets.computed) for weight in buckets.parameters]
     try:
         yield
@@ -254,16 +272,25 @@ class _Buckets:
             size += parameter.nbytes
             self._buckets[-1].append(parameter)
             self._place[parameter] = len(self._buckets) - 1
-        self._missing = [len(bucket) for bucket in self._buckets]
+        self._missing = [set(bucket) for bucket in self._buckets]
 
     def computed(self, parameter: Tensor) -> None:
         """Send the next buckets whose gradients are all computed, now that the gradient of `parameter` is."""
-        self._missing[self._place[parameter]] -= 1
+        self._missing[self._place[parameter]].discard(parameter)
         while len(self._sent) < len(self._buckets) and not self._missing[len(self._sent)]:
             self._send()
 
     def finish(self) -> None:
-        """Send the other buckets, and set every gradient to its sum."""
+        """Send the other buckets, and set every gradient to its sum.
+
+        Raises:
+            InputError: a gradient was computed further after it was sent.
+        """
+        if any(parameter.grad is not None for bucket in self._buckets[: len(self._sent)] for parameter in bucket):
+            raise InputError(
+                "a gradient is computed in several parts, which several processes cannot sum; pass "
+                "use_reentrant=False to torch.utils.checkpoint, or train in one process"
+            )
         while len(self._sent) < len(self._buckets):
             self._send()
         for bucket, (wire, work) in zip(self._buckets, self._sent, strict=True):

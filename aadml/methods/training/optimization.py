@@ -113,13 +113,14 @@ class Optimization:
         parts = player.loss(batch)
         loss = parts["loss"]
         probe = player.probe(parts) if probed and player.probe is not None and loss.requires_grad else {}
-        if loss.requires_grad:
-            with group.summed_gradients(player.parameters):
+        with group.summed_gradients(player.parameters):
+            if loss.requires_grad:
                 loss.backward()
+        trains = loss.requires_grad or any(p.grad is not None for p in player.parameters)  # of another worker
         parts = dict(zip(parts, group.summed(list(parts.values())), strict=True)) | dict(probe)
         if first:
             parts["gradient_norm"] = nn.utils.get_total_norm([p.grad for p in player.parameters if p.grad is not None])
-        if loss.requires_grad:
+        if trains:
             if clip_norm := player.settings(self._settings).clip_norm:
                 nn.utils.clip_grad_norm_(player.parameters, clip_norm)
             if bool(torch.isfinite(parts["loss"])):

@@ -175,7 +175,7 @@ class MediaSource:
         held = min(end, segment.end) - max(begin, segment.start)
         if segment.is_whole or (held > 0 and (segment.end == math.inf or not _is_short(held, segment.length))):
             return
-        ends = end < segment.end - _ROUNDING
+        ends = end <= segment.start or _is_short(min(end, segment.end) - segment.start, segment.length)
         is_inside = segment.end <= self.stated + _ROUNDING and not _is_short(end, self.announced() or 0.0)
         if 2 * held >= segment.length and (is_inside or not ends):
             self.damage.missing = segment.length - held

@@ -85,6 +85,18 @@ def test_a_stream_may_end_before_a_segment_that_another_stream_fills(seconds, st
         track.check_segment(Segment(5.0, 10.0), 0.0, end)
 
 
+def test_a_stream_may_begin_late_and_end_a_little_before_its_segment():
+    streams = [SimpleNamespace(type=kind) for kind in ("audio", "video")]
+    track, segment = source({"duration": 9_960_000, "streams": streams}), Segment(0.0, 10.0)
+    track.check_segment(segment, 0.5, 9.95)
+    remark = "the segment lasts 10.0 s, but contains 9.4 s of sound"
+    assert track.remarks(9.45, 0.0, segment, complete=False) == (remark,)
+    with pytest.raises(MediaFailure, match=r"begins at 0\.0 s, but the sound begins at 5\.100 s"):
+        track.check_segment(segment, 5.1, 9.95)
+    with pytest.raises(MediaFailure, match=r"ends at 10\.0 s, but the sound ends at 9\.490 s"):
+        track.check_segment(segment, 0.5, 9.49)
+
+
 @pytest.mark.parametrize(
     ("begin", "end", "remark", "problem"),
     [

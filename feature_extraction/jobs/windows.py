@@ -1,6 +1,7 @@
 """Windows of long recordings: clips of equal length at a fixed step, in place of the rows of a manifest."""
 
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -74,7 +75,7 @@ def windowed(manifest: Manifest, windows: Windows, workers: int | None = None) -
     """Replace each row of a manifest by the windows of its recording or segment, with ids such as `ID@10.0-20.0`.
 
     The columns `start` and `end` contain the times of a window in seconds. The column `recording` contains the name of
-    the window's recording. A recording without a valid length, such as an unreadable file, remains one clip; its
+    the window's recording. A recording without a valid length, such as a missing file, remains one clip; its
     extraction reports the reason.
 
     Args:
@@ -83,10 +84,10 @@ def windowed(manifest: Manifest, windows: Windows, workers: int | None = None) -
         workers: number of processes that read the lengths of the files; None for one process per processor.
 
     Raises:
-        InputError: a window has the id of another clip.
+        InputError: an existing file cannot be read, or a window has the id of another clip.
     """
     rows = with_recordings(manifest.rows)
-    paths = list(dict.fromkeys(path for row in rows for path in row.files))
+    paths = list(dict.fromkeys(path for row in rows if row.segment.end == math.inf for path in row.files))
     conditions = Conditions(processor_limit=_PROCESSOR_SECONDS, setup=partial(av.logging.set_level, None))
     with WorkerPool(_seconds, max(1, min(workers or processors(), len(paths))), conditions) as pool:
         seconds = {event.task: event.value for event in pool.work_off(paths) if isinstance(event, Finished)}
@@ -101,13 +102,21 @@ def windowed(manifest: Manifest, windows: Windows, workers: int | None = None) -
 
 
 def _seconds(path: str, report: Callable[[object], None]) -> float:
-    """Return the length of a recording in seconds; 0 for a file without readable sound or video.
+    """Return the length of a recording in seconds; 0 for a file without sound or video.
 
     The function runs in a worker.
+
+    Raises:
+        InputError: an existing file cannot be read, perhaps only for a moment.
     """
     try:
         return recording_seconds(path)
-    except MediaFailure:
+    except MediaFailure as failure:
+        if failure.reason == "missing" and os.path.isfile(path):  # noqa: PTH113 - a path may contain anything
+            raise InputError(
+                f"{path}: the length of the recording is unknown, because the file cannot be read ({failure.detail}); "
+                "repeat the command, or remove the recording from the manifest"
+            ) from failure
         return 0.0
 
 

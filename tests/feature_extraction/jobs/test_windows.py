@@ -14,6 +14,7 @@ from aadml.feature_extraction.jobs import windows
 from aadml.feature_extraction.jobs.merge import merge
 from aadml.feature_extraction.jobs.windows import Windows, read_windows, windowed, without_window
 from aadml.feature_extraction.manifest import Manifest, Row, read_manifest
+from aadml.feature_extraction.media.inputs import MediaFailure
 from tests.feature_extraction.small_jobs import decoded, failures
 from tests.sound_files import RATE, noise, write_wav
 
@@ -150,6 +151,39 @@ def test_a_recording_that_cannot_be_opened_is_a_clip_that_fails(recordings, tmp_
     outcome = aadml.extract(path, tmp_path / "f.h5", windows="1s", **SOUND)
     assert [(failure.id, failure.reason) for failure in outcome.failures] == [("a", "missing")]
     assert read_features(tmp_path / "f.h5").ids == ("b@0.0-1.0", "b@1.0-1.5")
+
+
+def test_an_existing_recording_that_cannot_be_read_is_an_error(recordings, monkeypatch):
+    def fails(path):
+        raise MediaFailure(reason, "Input/output error")
+
+    class Pool:
+        def __init__(self, work, *_):
+            self.work = work
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def work_off(self, paths):
+            return [Finished(path, self.work(path, print)) for path in paths]
+
+    monkeypatch.setattr(windows, "WorkerPool", Pool)
+    monkeypatch.setattr(windows, "recording_seconds", fails)
+
+    def ids(name, **columns):
+        row = Row("a", {"audio": str(recordings / name)}, "", "test", columns)
+        return [clip.id for clip in windowed(Manifest("m.csv", (row,), ()), Windows(4.0, 4.0)).rows]
+
+    reason = "missing"
+    with pytest.raises(InputError, match=r"short\.wav: .* the file cannot be read \(Input/output error\); repeat"):
+        ids("short.wav")
+    assert ids("short.wav", start="0", end="1") == ["a@0.0-1.0"]  # needs no length
+    assert ids("none.wav") == ids("") == ["a"]  # the second one is a folder
+    reason = "corrupt"
+    assert ids("short.wav") == ["a"]
 
 
 def test_a_window_with_the_id_of_another_clip_is_refused(recordings):

@@ -52,10 +52,10 @@ class Sound:
         sample_rate: sample rate in Hz; the sound is resampled once.
         seconds: number of seconds to decode from the beginning of each clip; None for all.
         edition: version of the decoding rules. Clips of another version are decoded again. Version 3 skips damaged
-            packets.
+            packets. In version 4, a segment may begin before the sound.
     """
 
-    edition: ClassVar[int] = 3
+    edition: ClassVar[int] = 4
 
     sample_rate: int
     seconds: float | None = None
@@ -75,9 +75,10 @@ class Frames:
         limit: maximum number of frames of a clip; only the first frames of a longer clip are used, with a warning.
         edition: as in `Sound`. Version 2 introduced the time grid, and version 3 mirrors mirrored frames back.
             Version 4 skips damaged packets, and converts more than 8 bits per color as FFmpeg does.
+            In version 5, a segment begins with the frame that is shown at its start, and may begin before the video.
     """
 
-    edition: ClassVar[int] = 4
+    edition: ClassVar[int] = 5
 
     frames_per_second: float = 1.0
     height: int | None = None

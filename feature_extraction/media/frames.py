@@ -67,7 +67,7 @@ def _cut(track: MediaSource, segment: Segment, grid: "_Grid", clock: "_Clock") -
 
     The grid holds the last frame before the segment, for steps before the first yielded frame. If such a frame has
     a timestamp, the clock begins at the start of the segment. The last frame is shown until the next frame of the
-    stream. A picture (a file of one frame, without a stated length) is shown throughout any segment.
+    stream. A single frame is shown throughout any segment, or until the stated end of the file.
     """
     origin, begin, end, count, is_held = track.beginning + segment.start, math.inf, 0.0, 0, False
     for count, frame in enumerate(track.frames(segment.start), 1):
@@ -82,8 +82,11 @@ def _cut(track: MediaSource, segment: Segment, grid: "_Grid", clock: "_Clock") -
             grid.shown = frame
             clock.begin = origin if frame.time is not None else None
         end = time + (_duration(frame) or 1 / clock.rate)
-    if count == 1 and not track.stated and time <= track.first_time:
-        end, is_held = origin + (segment.length if segment.end < math.inf else end - time), True
+    if count == 1 and not is_held and time <= track.first_time:
+        if not track.stated:
+            end, is_held = origin + (segment.length if segment.end < math.inf else end - time), True
+        elif not segment.is_whole and not track.damage.cause:
+            end, is_held = track.beginning + track.stated, True
     if count:
         track.check_segment(segment, begin - track.beginning, end - track.beginning)
     if not clock.count and grid.shown is not None:

@@ -145,6 +145,13 @@ def test_a_lost_frame_does_not_shift_later_frames(tmp_path, render, codec, numbe
     np.testing.assert_allclose(clip.values[:, 24, 40, 1], expected.values[:, 24, 40, 1], atol=6)
 
 
+def test_the_only_intact_frame_is_not_shown_until_the_end_of_the_file(tmp_path, slides):
+    whole = slides(tmp_path / "a.avi", [0, 4, 8], end=12)
+    damaged = overwritten(whole, [(place + 8, b"\xff" * (size - 8)) for place, size in packets(whole)[1:]])
+    with pytest.raises(MediaFailure, match=r"begins at 0\.5 s, but the video ends at 0\.0"):
+        decode(str(damaged), Frames(), Limits(), 0.0, Segment(0.5, 2.5))
+
+
 @pytest.mark.parametrize("share", [0.45, 0.7])
 def test_at_least_half_of_the_stated_length_is_needed(tmp_path, render, share):
     whole = render(tmp_path / "a.mp4", seconds=4.0, tone=None, codecs=("libx264", ""))

@@ -143,6 +143,21 @@ def test_a_picture_is_shown_throughout_any_segment(tmp_path, suffix):
         assert (clip.start, clip.remarks, clip.seconds > 0) == (0.0, (), True)
 
 
+@pytest.mark.parametrize("name", ["a.mkv", "a.mp4"])
+def test_a_single_frame_beside_sound_is_shown_until_the_end_of_the_file(tmp_path, slides, name):
+    path = slides(tmp_path / name, [0], end=12, tone_from=10.0, lasts=0.04)
+    for start, end, count in ((0.0, 2.0, 2), (4.0, 6.0, 2), (9.0, 12.0, 3), (9.0, math.inf, 3), (0.0, math.inf, 1)):
+        clip = frames(path, start, end, rate=1.0)
+        np.testing.assert_allclose(clip.values, np.zeros((count, 32, 32, 3)), atol=2)
+        assert (clip.start, clip.remarks) == (0.0, ())
+        assert count == 1 or clip.seconds == pytest.approx(min(end, 12.0) - start, abs=0.05)
+    with pytest.raises(MediaFailure, match=r"begins at 13\.0 s, but the video ends at (12\.0|11\.999)"):
+        frames(path, 13.0, 14.0)
+    late = slides(tmp_path / f"late-{name}", [3], end=12, tone_from=0.0)
+    with pytest.raises(MediaFailure, match=r"ends at 3\.0005 s, but the video begins at 3\.000 s"):
+        frames(late, 2.8, 3.0005)
+
+
 def test_only_the_segment_is_decoded(tmp_path, monkeypatch):
     path = numbered(tmp_path / "a.mp4", "libx264", gop=25)
     decoded, original = [], MediaSource._decoded

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file.names import MODALITIES
-from aadml.feature_extraction.ground.atomic import atomic_path, refuse_links, remove_leftovers
+from aadml.feature_extraction.ground.atomic import atomic_path, refuse_links, remove_leftovers, target_of
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError, InUseError
 from aadml.feature_extraction.ground.locks import locked
 from aadml.feature_extraction.ground.segment import WHOLE, Segment, segment_of
@@ -222,14 +222,15 @@ def writing(path: Path, *, is_new: bool = False) -> Iterator[sqlite3.Connection]
             checksums.seal_facts(database)
             database.execute("COMMIT")
     for suffix in ("-wal", "-shm"):  # of an earlier version of aadml; SQLite would apply the log to the new file
-        Path(f"{os.path.realpath(path)}{suffix}").unlink(missing_ok=True)
+        Path(f"{target_of(path)}{suffix}").unlink(missing_ok=True)
 
 
 @contextmanager
 def only_writer(path: Path) -> Iterator[Path]:
     """Lock an index against builds and updates by other processes, until the context or the process ends.
 
-    At the end, the folder of the lock is removed if it contains only the lock.
+    A symbolic link and its target have the same lock, beside the target. At the end, the folder of the lock is removed
+    if it contains only the lock.
 
     Yields:
         The folder `<index>.work` for unfinished work.
@@ -238,6 +239,7 @@ def only_writer(path: Path) -> Iterator[Path]:
         InputError: another process holds the lock, or the folder is or contains a symbolic link, or cannot be created
             or written.
     """
+    path = target_of(path)
     work = path.with_name(f"{path.name}.work")
     refuse_links(work)
     try:

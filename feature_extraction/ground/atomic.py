@@ -33,7 +33,7 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True, private: 
     """
     final, temporary = Path(path), None
     try:
-        final = _target(final)
+        final = target_of(final)
         _require_file_path(final)
         final.parent.mkdir(parents=True, exist_ok=True)
         # the name is stored before the creation of the file, which Ctrl-C may interrupt
@@ -71,7 +71,7 @@ def refuse_other_kind(
     """
     final = Path(path)
     try:
-        final = _target(final)
+        final = target_of(final)
         _require_file_path(final)
         other = final.exists() and final.stat().st_size > 0 and not is_one(final)
     except OSError as error:
@@ -98,7 +98,8 @@ def refuse_links(*places: Path) -> None:
                 raise InputError(f"{path} is a symbolic link, and is not written; replace it by a file or a folder")
 
 
-def _target(link: Path) -> Path:
+def target_of(link: Path) -> Path:
+    """Return the target of a symbolic link; any other path is returned as it is."""
     return Path(os.path.realpath(link)) if link.is_symlink() else link
 
 
@@ -142,7 +143,7 @@ def remove_leftovers(path: str | os.PathLike[str]) -> None:
     Raises:
         OSError: the folder cannot be read, or a file cannot be removed.
     """
-    final = _target(Path(path))
+    final = target_of(Path(path))
     leftover = re.compile(rf"\.{re.escape(final.stem[:80])}\.[a-z0-9_]{{8}}\.partial{re.escape(final.suffix)}")
     if final.parent.is_dir():
         for candidate in final.parent.iterdir():

@@ -129,6 +129,15 @@ def test_a_second_writer_is_refused_in_one_line_until_the_first_is_gone(index):
         assert not left.exists()
 
 
+def test_a_writer_by_a_link_locks_the_target_of_the_link(index, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "elsewhere" / "link.index"
+    link.symlink_to(index)
+    with only_writer(link) as work, pytest.raises(InUseError), only_writer(index):
+        raise AssertionError("two writers")
+    assert work == index.with_name("clips.index.work")
+
+
 def test_a_lock_that_its_holder_removed_does_not_count(index, monkeypatch):
     @contextmanager
     def locked(handle, lock_file, busy):

@@ -209,8 +209,10 @@ def writing(path: Path, *, is_new: bool = False) -> Iterator[sqlite3.Connection]
     excludes other writers.
 
     Raises:
-        InputError: the index is damaged or cannot be written.
+        InputError: the index is damaged, write-protected, or cannot be written.
     """
+    if not is_new and not os.access(path, os.W_OK):
+        raise InputError(f"{path} is write-protected; change its permissions, or pass another output")
     with atomic_path(path) as temporary, _errors_in_one_line(path):
         if not is_new:
             shutil.copyfile(path, temporary)

@@ -15,8 +15,8 @@ from aadml.feature_extraction.ground.errors import InputError
 def atomic_path(path: str | os.PathLike[str], *, durable: bool = True, private: bool = False) -> Iterator[Path]:
     """Yield a temporary path beside `path` that replaces `path` on success and is removed on failure.
 
-    The permissions of a replaced file are kept, except with `private`. A symbolic link stays, and its target is
-    written.
+    The permissions of a replaced file are kept, except with `private`, and its owner and group if the process may set
+    them. A symbolic link stays, and its target is written.
 
     Args:
         path: final path. Its folder is created if needed.
@@ -41,7 +41,11 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True, private: 
         temporary.touch(0o600, exist_ok=False)
         yield temporary
         if not private:
-            temporary.chmod(final.stat().st_mode & 0o777 if final.exists() else 0o666 & ~_umask())
+            before = final.stat() if final.exists() else None
+            for owner in ((-1, before.st_gid), (before.st_uid, -1)) if before else ():
+                with suppress(OSError):
+                    os.chown(temporary, *owner)
+            temporary.chmod(before.st_mode & 0o777 if before else 0o666 & ~_umask())
         if durable:
             flush_to_disk(temporary)
         temporary.replace(final)

@@ -1,5 +1,6 @@
 """The store: what is written is read, a reader sees one state, a condition reads and nothing else."""
 
+import os
 import shutil
 import signal
 import sqlite3
@@ -127,6 +128,14 @@ def test_a_second_writer_is_refused_in_one_line_until_the_first_is_gone(index):
     with only_writer(index):
         assert index.with_name("clips.index.work").is_dir()
         assert not left.exists()
+
+
+def test_a_write_protected_index_is_not_replaced(index, monkeypatch):
+    before = index.read_bytes()
+    with monkeypatch.context() as denied, pytest.raises(InputError, match="clips.index is write-protected; change its"):
+        denied.setattr(os, "access", lambda path, _: path != index)  # root may write a file of mode 0444
+        change(index, FACTS, COLUMNS, ["a"], [])
+    assert index.read_bytes() == before
 
 
 def test_a_writer_by_a_link_locks_the_target_of_the_link(index, tmp_path):

@@ -105,6 +105,22 @@ def test_what_is_replaced_hands_on_its_permissions(tmp_path, mode):
     assert file.read_text() == "new"
 
 
+def test_what_is_replaced_hands_on_its_owner_and_its_group_as_far_as_permitted(tmp_path, monkeypatch):
+    file, calls = tmp_path / "file.txt", []
+
+    def chown(path, *owner):
+        calls.append(owner)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        raise PermissionError
+
+    monkeypatch.setattr(os, "chown", chown)
+    write_text(file, "old")
+    assert not calls
+    write_text(file, "new")
+    assert calls == [(-1, file.stat().st_gid), (file.stat().st_uid, -1)]
+    assert file.read_text() == "new"
+
+
 def test_the_temporary_file_is_private_and_on_the_disk_before_it_replaces_the_file(tmp_path, monkeypatch):
     flushed, before = [], os.umask(0o027)
     monkeypatch.setattr(os, "fsync", lambda handle: flushed.append(Path(f"/proc/self/fd/{handle}").resolve()))

@@ -126,13 +126,20 @@ def connect(path: Path) -> sqlite3.Connection:
     """Open an index.
 
     Raises:
-        InputError: the file cannot be opened, is not an index, has an unknown version, or contains more than plain
-            tables and indexes.
+        InputError: the file cannot be opened, is not an index, has an unknown version, contains more than plain tables
+            and indexes, or an earlier version of aadml has left changes in a log beside the file.
     """
     if path.exists() and not path.is_file():
         raise InputError(f"{path} is not a file; pass the file of an index")
     if not path.is_file():
         raise InputError(f"{path} does not exist; build the index with `aadml index SOURCE -o {quote(str(path))}`")
+    log = Path(f"{target_of(path)}-wal")
+    with suppress(OSError), path.open("rb") as file:  # the log of an index whose header does not name a log is ignored
+        if file.read(19)[18:] == b"\2" and log.stat().st_size:
+            raise InputError(
+                f"{log} contains changes of the index by an earlier version of aadml; open the index once with that "
+                "version, or remove the index and build it again"
+            )
     return _opened(path, path, "mode=ro&immutable=1")  # without locks, since a change replaces the file
 
 

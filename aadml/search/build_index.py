@@ -1,11 +1,13 @@
 """Construction and update of an index.
 
-New and changed clips are embedded, and removed clips are deleted, in one transaction. Maps and calibrations follow.
+New and changed clips are embedded, removed clips are deleted, and maps and calibrations are computed, in one
+transaction.
 """
 
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from aadml.comparison.features import Modality
@@ -47,9 +49,8 @@ from aadml.search.sources import (
     of_features,
     of_media,
 )
-from aadml.search.store import connect, only_writer, reading
+from aadml.search.store import connect, only_writer, reading, writing
 from aadml.search.updates import Changes, write
-from aadml.search.vector_maps import map_index
 
 
 @dataclass(frozen=True)
@@ -142,9 +143,14 @@ def build(
                 other_clips(encoder, calibrate)
         if facts is None:
             facts = IndexFacts(origin, encoder.record(path.parent), StateRecord(1, encoder.similarity))
-        changes = write(path, replace(facts, source=origin), clips, encoder, known)
-        map_index(path)
-        calibrate_index(path, calibrate, encoder, precision, on_note)
+        notes: list[str] = []
+        with ExitStack() as stack:
+            begin = cache(lambda: stack.enter_context(writing(path, is_new=known is None)))
+            facts, changes = write(begin, replace(facts, source=origin), clips, encoder, known)
+            calibrate_index(begin, path.parent, facts, calibrate, encoder, precision, notes.append)
+    if on_note:
+        for note in notes:
+            on_note(note)
     return changes
 
 

@@ -1,8 +1,8 @@
 """Calibration of an index on validation clips, for every kind of query that the clips can form."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -26,11 +26,10 @@ from aadml.search.captions import as_clips, clips_of_captions
 from aadml.search.checksums import ITEMS, BlockChecks
 from aadml.search.encoders import IndexEncoder
 from aadml.search.exact_search import Gallery
-from aadml.search.facts import OF_INDEX, CalibrationRecord, located, near, read_facts, write_facts
+from aadml.search.facts import OF_INDEX, CalibrationRecord, IndexFacts, located, near, write_facts
 from aadml.search.filters import matching
 from aadml.search.items import Galleries, galleries_of, labels_of
 from aadml.search.sources import IndexSource, accepted, is_readable, of_features
-from aadml.search.store import connect, reading, writing
 
 FORM, READABLE = 3, (2, 3)
 """Version of the curves in an index, and versions that can be read.
@@ -88,57 +87,62 @@ class IndexContent:
 
 
 def calibrate_index(
-    path: Path, data: str | Path | None, encoder: IndexEncoder, precision: float | None, on_note: Note | None = None
+    begin: Callable[[], sqlite3.Connection],
+    folder: Path,
+    facts: IndexFacts,
+    data: str | Path | None,
+    encoder: IndexEncoder,
+    precision: float | None,
+    note: Note,
 ) -> None:
-    """Calibrate an index in a separate transaction, unless the last calibration is still valid.
+    """Calibrate an index, unless the last calibration is still valid.
 
     Args:
-        path: path of the index.
+        begin: called before the first change; returns the index in an open transaction.
+        folder: folder of the index.
+        facts: facts of the index.
         data: a feature file with validation clips; None for the file of the last calibration, or for the index itself.
             While the last file is missing, its curves are kept until the index changes, and then the clips of the index
             are used.
         encoder: encoder of the index.
         precision: requested share of relevant hits among the best hits above the threshold; None for the share of the
             last calibration, or PRECISION.
-        on_note: called with notes for the user.
+        note: called with notes for the user.
 
     Raises:
         InputError: unreadable `data`, features of `data` that do not fit the index, a precision without the file of the
-            last calibration, or an index that is damaged or cannot be written.
+            last calibration, or an index that cannot be written.
+        sqlite3.DatabaseError: the index is damaged.
     """
-    note = on_note or (lambda _: None)
-    with closing(connect(path)) as database, reading(database, path):
-        facts = read_facts(database, path)
-        before = facts.calibration
-        last = None if before.data == OF_INDEX else located(before.data, path.parent)
-        missing = data is None and last is not None and not is_readable(last)
-        if missing and precision not in (None, before.precision):
-            raise InputError(f"precision: {last} does not exist; pass another file with --calibrate")
-        if missing and before.curves and before.content is not None:
-            return
-        data = data or (None if missing else last)
-        precision = precision or before.precision or PRECISION
-        record = CalibrationRecord(
-            FORM, before.data if data is None else near(data, path.parent), precision, before.clips, before.curves,
-            None if data is None else _checksum(str(data)),
-        )  # fmt: skip
-        if missing:
-            note(
-                f"{last} does not exist, so the validation clips of the index are used; "
-                "pass another file with --calibrate"
-            )
-        if record == before:
-            return
-        BlockChecks(database, ITEMS).check_all()
-        galleries = galleries_of(database, encoder.similarity)
-        index = IndexContent(galleries, labels_of(database), encoder, clips_of_captions(database))
-        numbers = matching(database, "split = 'valid'")
+    before = facts.calibration
+    last = None if before.data == OF_INDEX else located(before.data, folder)
+    missing = data is None and last is not None and not is_readable(last)
+    if missing and precision not in (None, before.precision):
+        raise InputError(f"precision: {last} does not exist; pass another file with --calibrate")
+    if missing and before.curves and before.content is not None:
+        return
+    data = data or (None if missing else last)
+    precision = precision or before.precision or PRECISION
+    record = CalibrationRecord(
+        FORM, before.data if data is None else near(data, folder), precision, before.clips, before.curves,
+        None if data is None else _checksum(str(data)),
+    )  # fmt: skip
+    if missing:
+        note(
+            f"{last} does not exist, so the validation clips of the index are used; pass another file with --calibrate"
+        )
+    if record == before:
+        return
+    database = begin()
+    BlockChecks(database, ITEMS).check_all()
+    galleries = galleries_of(database, encoder.similarity)
+    index = IndexContent(galleries, labels_of(database), encoder, clips_of_captions(database))
+    numbers = matching(database, "split = 'valid'")
     queries = _indexed_clips(index, numbers) if data is None else _other_clips(index, data)
     curves = _curves(index, queries, precision, shown_address(data or OF_INDEX), note)
     clips = None if missing and not curves else len(queries)  # a missing file has no known number of clips
     record = replace(record, clips=clips, curves=[asdict(curve) for curve in curves])
-    with writing(path) as database:
-        write_facts(database, replace(facts, calibration=record, state=facts.state.next()))
+    write_facts(database, replace(facts, calibration=record, state=facts.state.next()))
 
 
 def read_calibrations(record: CalibrationRecord, place: Path) -> dict[Query, Calibration]:

@@ -275,47 +275,23 @@ def only_writer(path: Path) -> Iterator[Path]:
         os.close(handle)
 
 
-def create(path: Path, facts: IndexFacts, columns: Columns, entries: Iterable[Entry]) -> None:
-    """Write a new index in one transaction.
-
-    Args:
-        path: path of the index.
-        facts: facts to write.
-        columns: columns of the table `extra`, and their SQL types.
-        entries: the items.
-
-    Raises:
-        InputError: the index cannot be written.
-    """
-    with writing(path, is_new=True) as database:
-        _write(database, facts, columns, (), entries)
-
-
-def change(path: Path, facts: IndexFacts, columns: Columns, removed: Iterable[str], entries: Iterable[Entry]) -> None:
-    """Write a change of an index in one transaction.
-
-    Args:
-        path: path of the index.
-        facts: facts to write.
-        columns: columns of the table `extra`, and their SQL types. If the names, types or order differ from those in
-            the index, `entries` must contain every item.
-        removed: ids of the items that are removed.
-        entries: new items, and replacements of items of the same id.
-
-    Raises:
-        InputError: the index is damaged or cannot be written.
-    """
-    with writing(path) as database:
-        _write(database, facts, columns, removed, entries)
-
-
-def _write(
+def write_items(
     database: sqlite3.Connection,
     facts: IndexFacts,
     columns: Columns,
     removed: Iterable[str],
     entries: Iterable[Entry],
 ) -> None:
+    """Write the items of a new index, or a change of the items, in an open transaction.
+
+    Args:
+        database: the index.
+        facts: facts to write.
+        columns: columns of the table `extra`, and their SQL types. If the names, types or order differ from those in
+            the index, `entries` must contain every item.
+        removed: ids of the items that are removed.
+        entries: new items, and replacements of items of the same id.
+    """
     if list(stored_columns(database).items()) != list(columns.items()):  # rows are written by position
         _renew_columns(database, columns)
     for statement in best_moment.SCHEMA:

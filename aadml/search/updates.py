@@ -2,9 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -18,7 +18,8 @@ from aadml.search.captions import Known
 from aadml.search.encoders import IndexEncoder
 from aadml.search.facts import CalibrationRecord, IndexFacts
 from aadml.search.sources import IndexSource
-from aadml.search.store import Entry, change, columns_of, create
+from aadml.search.store import Entry, columns_of, write_items
+from aadml.search.vector_maps import map_index
 
 _PART = 1024  # items embedded and written at a time
 
@@ -44,18 +45,25 @@ class Changes:
     vectors: Mapping[Modality, int]
 
 
-def write(path: Path, facts: IndexFacts, source: IndexSource, encoder: IndexEncoder, before: Known | None) -> Changes:
-    """Update or create an index with the clips of a source, and return the counts of changes.
+def write(
+    begin: Callable[[], sqlite3.Connection],
+    facts: IndexFacts,
+    source: IndexSource,
+    encoder: IndexEncoder,
+    before: Known | None,
+) -> tuple[IndexFacts, Changes]:
+    """Update or create an index with the clips of a source; return the new facts and the counts of changes.
 
     Args:
-        path: path of the index.
+        begin: called before the first change; returns the index in an open transaction.
         facts: facts of the index. A change increases the generation and marks the calibration as outdated.
         source: clips of the source.
         encoder: encoder of the index.
-        before: items of the index; None creates the index.
+        before: items of the index; None for a new index.
 
     Raises:
         InputError: an impossible column name, an embedding that is not finite, or an index that cannot be written.
+        sqlite3.DatabaseError: the index is damaged.
     """
     columns = columns_of(source.columns())
     digests = _digests(source, json.dumps(columns))
@@ -63,18 +71,19 @@ def write(path: Path, facts: IndexFacts, source: IndexSource, encoder: IndexEnco
     known = {} if before is None else before.digests
     wanted = [n for n, name in enumerate(names) if known.get(name) != digests[n]]
     removed = sorted(set(known) - set(names))
-    entries = _entries(source, encoder, digests, wanted)
-    if before is None:
-        create(path, facts, columns, entries)
-    elif wanted or removed:
+    if before is not None and (wanted or removed):
         outdated = CalibrationRecord(data=facts.calibration.data, precision=facts.calibration.precision)
-        change(path, replace(facts, state=facts.state.next(), calibration=outdated), columns, removed, entries)
+        facts = replace(facts, state=facts.state.next(), calibration=outdated)
+    if before is None or wanted or removed:
+        database = begin()
+        write_items(database, facts, columns, removed, _entries(source, encoder, digests, wanted))
+        map_index(database)
     clips = [n for n in wanted if source.items[n].caption is None]
     new = sum(names[n] not in known for n in clips)
     gone = len(removed) if before is None else len({*removed} - before.captions)
     counts = {m: len(some.rows) for m, some in source.present.items()}
     items = sum(item.caption is None for item in source.items)
-    return Changes(items, new, len(clips) - new, gone, source.failures, counts)
+    return facts, Changes(items, new, len(clips) - new, gone, source.failures, counts)
 
 
 def _digests(source: IndexSource, columns: str) -> list[bytes]:

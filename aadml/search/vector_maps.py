@@ -1,14 +1,12 @@
-"""2-D maps of the vectors of an index, computed after each change and stored in the index.
+"""2-D maps of the vectors of an index, computed and stored in the transaction of each change.
 
-The table `map_<modality>` has the coordinates of an item in each row. A change of the index removes the tables. A
-reader computes a map that the index lacks.
+The table `map_<modality>` has the coordinates of an item in each row. A reader computes a map that an index of an
+earlier version lacks.
 """
 
 import sqlite3
-from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain, islice
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -19,7 +17,6 @@ from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file.names import MODALITIES
 from aadml.search.checksums import damage, has_table, matrix_of, seal_table, verified_rows
 from aadml.search.items import labels_of
-from aadml.search.store import connect, reading, writing
 
 MOST_POINTS = 10_000
 """Largest number of points of a map; of more items, a map shows an evenly spaced part."""
@@ -40,24 +37,20 @@ class VectorMap:
     labels: tuple[str, ...]
 
 
-def map_index(path: Path) -> None:
-    """Compute and store the maps that an index lacks, in a transaction separate from the update of the index.
+def map_index(database: sqlite3.Connection) -> None:
+    """Compute the map of every modality with vectors, and write the maps in the open transaction of a change.
 
     Raises:
-        InputError: the index is damaged or cannot be written.
+        sqlite3.DatabaseError: the vectors are damaged.
     """
-    with closing(connect(path)) as database, reading(database, path):
-        counts = {m: database.execute(f"SELECT count(*) FROM vector_{m}").fetchone()[0] for m in MODALITIES}
-        missing = [m for m, count in counts.items() if count and not has_table(database, f"map_{m}")]
-        maps = {m: _computed(database, m) for m in missing}
-    if maps:
-        with writing(path) as database:
-            for modality, (numbers, places) in maps.items():
-                table = f"map_{modality}"
-                database.execute(f"CREATE TABLE {table} (number INTEGER PRIMARY KEY, content BLOB NOT NULL)")
-                rows = zip(numbers.tolist(), (place.tobytes() for place in places), strict=True)
-                database.executemany(f"INSERT INTO {table} VALUES (?, ?)", rows)
-                seal_table(database, table)
+    for modality in MODALITIES:
+        if database.execute(f"SELECT 1 FROM vector_{modality}").fetchone():
+            numbers, places = _computed(database, modality)
+            table = f"map_{modality}"
+            database.execute(f"CREATE TABLE {table} (number INTEGER PRIMARY KEY, content BLOB NOT NULL)")
+            rows = zip(numbers.tolist(), (place.tobytes() for place in places), strict=True)
+            database.executemany(f"INSERT INTO {table} VALUES (?, ?)", rows)
+            seal_table(database, table)
 
 
 def vector_map(database: sqlite3.Connection, modality: Modality) -> VectorMap:

@@ -93,7 +93,7 @@ def timed(words: list[str]) -> None:
             print(f"STEP {step.__name__.strip('_')} {time.process_time() - begin:.1f}", flush=True)
 
     with ExitStack() as stack:
-        for name in ("_written", "_encoder", "_of_features", "write", "map_index", "calibrate_index"):
+        for name in ("_written", "_encoder", "_of_features", "write", "calibrate_index"):
             step = partial(wrapped, getattr(build_index, name))
             stack.enter_context(patch.object(build_index, name, step))
         sys.argv = ["aadml", *words]

@@ -12,8 +12,7 @@ import aadml
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.search import Index
-from aadml.search.store import create
-from tests.search.small_index import COLUMNS, FACTS, entry, with_timeline
+from tests.search.small_index import COLUMNS, FACTS, create, entry, with_timeline
 
 
 class Site:

@@ -11,7 +11,7 @@ from aadml.feature_extraction.feature_file.content import Timeline
 from aadml.search.facts import IndexFacts, PlainRecord, SourceRecord, StateRecord
 from aadml.search.filters import matching
 from aadml.search.items import items_of, vectors_of
-from aadml.search.store import Entry, Item, connect, reading
+from aadml.search.store import Entry, Item, connect, reading, write_items, writing
 
 COLUMNS = {"speaker": "TEXT", "year": "NUMERIC"}
 FACTS = IndexFacts(
@@ -23,6 +23,16 @@ def entry(name, value=0.0, *, label="dog", speaker="ann", year="1999", media=Non
     vector = np.full(3, value, dtype=np.float32)
     item = Item(name, media or {"audio": f"{name}.wav"}, "test", label, {"speaker": speaker, "year": year})
     return Entry(item, f"{name}{value}".encode(), {"audio": vector})
+
+
+def create(path, facts, columns, entries):
+    with writing(path, is_new=True) as database:
+        write_items(database, facts, columns, (), entries)
+
+
+def change(path, facts, columns, removed, entries):
+    with writing(path) as database:
+        write_items(database, facts, columns, removed, entries)
 
 
 def read(path):

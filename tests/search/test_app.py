@@ -28,9 +28,9 @@ from aadml.retrieval.judgments import read_judgments
 from aadml.search import Index, access, app
 from aadml.search.encoders import ModelEncoder
 from aadml.search.results import Found
-from aadml.search.store import Item, change
+from aadml.search.store import Item
 from aadml.search.uploads import ClientLimits
-from tests.search.small_index import COLUMNS, FACTS, entry
+from tests.search.small_index import COLUMNS, FACTS, change, entry
 
 
 def test_the_page_and_its_parts_load_nothing_from_elsewhere(site):

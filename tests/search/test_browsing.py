@@ -5,8 +5,8 @@ from contextlib import closing
 import pytest
 
 from aadml.search.browsing import browse
-from aadml.search.store import Entry, Item, connect, create, reading
-from tests.search.small_index import FACTS
+from aadml.search.store import Entry, Item, connect, reading
+from tests.search.small_index import FACTS, create
 
 COLUMNS = ("caption_of", "caption_number", "caption_text", "start", "end", "few", "many", "none")
 

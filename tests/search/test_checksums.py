@@ -12,8 +12,8 @@ import torch
 import aadml
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.search import Index, checksums
-from aadml.search.store import change, create, writing
-from tests.search.small_index import COLUMNS, FACTS, entry, read
+from aadml.search.store import writing
+from tests.search.small_index import COLUMNS, FACTS, change, create, entry, read
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index
-from aadml.search.store import Entry, Item, create
-from tests.search.small_index import FACTS
+from aadml.search.store import Entry, Item
+from tests.search.small_index import FACTS, create
 
 
 def test_vectors_are_exported(features, tmp_path):

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.search import Index
 from aadml.search.filters import matching
-from aadml.search.store import Entry, Item, connect, create, reading
-from tests.search.small_index import COLUMNS, FACTS, entry, matching_ids, read
+from aadml.search.store import Entry, Item, connect, reading
+from tests.search.small_index import COLUMNS, FACTS, create, entry, matching_ids, read
 
 
 @pytest.mark.parametrize(

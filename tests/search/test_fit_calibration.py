@@ -14,7 +14,7 @@ import aadml
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
-from aadml.search import Index, fit_calibration
+from aadml.search import Index, fit_calibration, store
 from aadml.search.calibration import Calibration, Curve
 from aadml.search.exact_search import Gallery
 from aadml.search.facts import CalibrationRecord, StateRecord, read_facts, write_facts
@@ -173,6 +173,34 @@ def test_an_update_keeps_the_precision(tmp_path):
         assert precisions(index) == {0.6}
     with Index.build(tmp_path / "clips.h5", tmp_path / "j") as index:
         assert precisions(index) == {0.9}
+
+
+def test_an_update_with_its_map_and_its_calibration_is_written_once_or_not_at_all(tmp_path, monkeypatch):
+    def failed(*_):
+        raise InputError("why")
+
+    def written(**choices):
+        paths.clear()
+        index.update(**choices)
+        return len(paths)
+
+    source, paths, atomic_path = tmp_path / "clips.h5", [], store.atomic_path
+    content = synthetic(classes=4, train=5, valid=40, test=20, dimensions=(6, 5), difficulty=0.3)
+    write_features(source, content)
+    monkeypatch.setattr(store, "atomic_path", lambda path: paths.append(path) or atomic_path(path))
+    with Index.build(source, tmp_path / "i") as index:
+        assert len(paths) == 1
+        assert (written(), written(precision=0.6)) == (0, 1)
+        write_features(source, content.select(np.arange(5, 65)))
+        before = index.path.read_bytes()
+        with monkeypatch.context() as failing:
+            failing.setattr(fit_calibration, "_curves", failed)
+            with pytest.raises(InputError, match="why"):
+                index.update()
+        assert index.path.read_bytes() == before
+        assert (written(), written()) == (1, 0)
+        assert (len(index.layout("audio").numbers), len(index._state.calibrations)) == (60, 2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["clips.h5", "i"]
 
 
 def test_an_update_without_the_file_of_the_last_calibration_uses_the_clips_of_the_index(tmp_path):

@@ -16,8 +16,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.scores import score_source
 from aadml.search import Index
 from aadml.search import index as indexes
-from aadml.search.store import change, create
-from tests.search.small_index import COLUMNS, FACTS, entry
+from tests.search.small_index import COLUMNS, FACTS, change, create, entry
 
 
 def content(**changes):

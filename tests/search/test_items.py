@@ -13,9 +13,9 @@ from aadml.search.best_moment import MomentVectors, read_moments
 from aadml.search.captions import known_items
 from aadml.search.facts import read_facts
 from aadml.search.items import galleries_of, items_of, labels_of, vectors_of
-from aadml.search.store import CAPTION_COLUMNS, Entry, Item, change, connect, create, reading
+from aadml.search.store import CAPTION_COLUMNS, Entry, Item, connect, reading
 from aadml.search.vector_maps import vector_map
-from tests.search.small_index import COLUMNS, FACTS, entry, read
+from tests.search.small_index import COLUMNS, FACTS, change, create, entry, read
 
 
 def test_what_is_written_is_read_in_the_order_of_the_ids(index):

@@ -18,8 +18,8 @@ from aadml.search.browsing import browse
 from aadml.search.captions import known_items
 from aadml.search.filters import searchable_columns
 from aadml.search.items import items_of, vectors_of
-from aadml.search.store import Entry, Item, change, columns_of, connect, create, only_writer, reading
-from tests.search.small_index import COLUMNS, FACTS, entry, matching_ids, read
+from aadml.search.store import Entry, Item, columns_of, connect, only_writer, reading
+from tests.search.small_index import COLUMNS, FACTS, change, create, entry, matching_ids, read
 
 
 def test_a_number_that_is_missing_meets_no_comparison_and_leaves_the_others_numbers(tmp_path):
@@ -338,8 +338,8 @@ from pathlib import Path
 
 from aadml.feature_extraction.ground import atomic
 from aadml.search.captions import known_items
-from aadml.search.store import change, connect, reading
-from tests.search.small_index import COLUMNS, FACTS, entry
+from aadml.search.store import connect, reading
+from tests.search.small_index import COLUMNS, FACTS, change, create, entry
 
 path, moment = Path(sys.argv[1]), sys.argv[2]
 

@@ -14,9 +14,9 @@ from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import DamagedFileError
 from aadml.search import Index, vector_maps
-from aadml.search.store import change, create
+from aadml.search.store import writing
 from aadml.search.vector_maps import map_index, principal
-from tests.search.small_index import COLUMNS, FACTS, entry
+from tests.search.small_index import COLUMNS, FACTS, change, create, entry
 
 
 @pytest.fixture
@@ -78,7 +78,12 @@ def test_an_update_makes_the_map_again_and_an_update_without_changes_keeps_it(so
         assert index.layout("audio").numbers.tolist() == after.numbers.tolist()
 
 
-def test_an_index_without_a_map_shows_one_and_the_next_update_stores_it(source, tmp_path):
+def store_maps(path):
+    with writing(path) as database:
+        map_index(database)
+
+
+def test_an_index_without_a_map_shows_one_and_the_next_change_stores_it(source, tmp_path):
     path = tmp_path / "i"
     Index.build(source, path).close()
     content = read_features(source)
@@ -90,7 +95,7 @@ def test_an_index_without_a_map_shows_one_and_the_next_update_stores_it(source, 
     with closing(sqlite3.connect(path)) as database:
         points = database.execute("SELECT count(*) FROM map_audio").fetchone()
     assert points == (len(content.ids),)
-    vector_maps.map_index(tmp_path / "old")
+    store_maps(tmp_path / "old")
     assert aadml.verify(tmp_path / "old") == []
 
 
@@ -129,6 +134,6 @@ def test_a_damaged_map_is_refused_and_named_by_verify(source, tmp_path, damage):
 
 def test_vectors_that_are_not_finite_are_damage(tmp_path):
     create(tmp_path / "i", FACTS, COLUMNS, [entry("a", 1.0), entry("b", float("nan"))])
-    for use in (Index, map_index):
+    for use in (Index, store_maps):
         with pytest.raises(DamagedFileError, match="the vectors of audio contain NaN"):
             use(tmp_path / "i")

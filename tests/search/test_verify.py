@@ -16,10 +16,9 @@ from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ledger.ledger import open_ledger
 from aadml.feature_extraction.ledger.records import Record
-from aadml.search.store import create
 from tests.edited_hdf5 import edited
 from tests.feature_extraction.contents import content
-from tests.search.small_index import COLUMNS, FACTS, entry
+from tests.search.small_index import COLUMNS, FACTS, create, entry
 
 FILES = Path(__file__).parents[1] / "second_edition" / "files"
 

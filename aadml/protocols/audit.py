@@ -159,6 +159,7 @@ class Case:
         split: name of the scored split.
         seconds: time limit of a fresh process.
         seed: seed of all draws. An encoder must not be able to predict the draws.
+        training: training data of the encoder, if other than `splits`; without clips if unknown.
         references: embeddings of the unchanged split, each from a separate pass.
         channels: channels of all passes, besides the input, through which the encoder could have received data.
     """
@@ -168,6 +169,7 @@ class Case:
     split: str
     seconds: float
     seed: int
+    training: Splits | None = None
     references: list[Vectors] = field(default_factory=list)
     channels: dict[str, None] = field(default_factory=dict)
 
@@ -278,6 +280,7 @@ def audit(
     split: str = "test",
     seconds: float = 600.0,
     seed: int | None = None,
+    training: Splits | None = None,
     progress: Progress | None = None,
 ) -> AuditReport:
     """Run checks in fresh processes. Return a finding per check, and findings on references, channels and embeddings.
@@ -292,13 +295,14 @@ def audit(
         split: split to score.
         seconds: time limit of one process.
         seed: seed of the order and of all noise and garbage; by default drawn anew. The evidence contains the seed.
+        training: training data of the encoder, if other than `splits`; without clips if unknown.
         progress: called before each step, and at the end.
 
     Raises:
         InputError: the unchanged clips cannot be embedded.
     """
     seed = secrets.randbits(63) if seed is None else seed
-    case = Case(pipeline, splits.in_memory(), split, seconds, seed)  # checks change and compare all clips
+    case = Case(pipeline, splits.in_memory(), split, seconds, seed, training)  # checks change and compare all clips
     steps = np.random.default_rng(case.draw(1)).permutation(len(checks) + REFERENCES).tolist()
     show = progress or (lambda done, total: None)
     results: dict[int, Outcome | Judgment] = {}

@@ -259,14 +259,20 @@ def metric(case: Case) -> Outcome:
 def duplicates(case: Case) -> Outcome:
     """Check that no id, sound file or feature vector of the scored split is also in another split.
 
-    Sound files are compared by their SHA-256. Nearly equal feature vectors count as equal. Texts are not compared.
+    Sound files are compared by their SHA-256. Nearly equal feature vectors count as equal. Texts are not compared. A
+    model on other data is compared with its training data, without ids, because row numbers of different data agree.
     """
+    training = case.training
+    if training is not None and not len(training.train):
+        return Verdict.NOT_CHECKABLE, "these data differ from the training data of the model, which cannot be read"
     others = {name: case.splits[name] for name in ("train", "valid", "test") if name != case.split}
+    if training is not None:
+        others = {f"{name} of the run": training[name] for name in ("train", "valid")}
     others = {name: clips for name, clips in others.items() if len(clips)}
     if not others:
         return Verdict.NOT_CHECKABLE, "the data have no other split to compare"
-    ids = set(case.clips.ids)
-    counts = {f"ids also in {name}": len(ids & set(clips.ids)) for name, clips in others.items()}
+    ids = set() if training is not None else set(case.clips.ids)
+    counts = {f"ids also in {name}": len(ids & set(clips.ids)) for name, clips in others.items() if ids}
     examples: list[str] = []
     for modality, features in case.clips.features.items():
         if modality == "text" or not (isinstance(features, Tensor) or _is_sound(features)):
@@ -276,6 +282,8 @@ def duplicates(case: Case) -> Outcome:
             copies = (_similar_rows if isinstance(features, Tensor) else _equal_sounds)(case.clips, clips, modality)
             counts[f"{modality} {kind} in {name}"] = len(copies)
             examples += copies[:SHOWN]
+    if not counts:
+        return Verdict.NOT_CHECKABLE, "the data have neither vectors nor sound files to compare with training clips"
     evidence = "; ".join(f"{count} {kind}" for kind, count in counts.items())
     verdict = Verdict.FAIL if any(counts.values()) else Verdict.PASS
     return verdict, evidence + (f" ({', '.join(examples[:SHOWN])} ...)" if examples else "")

@@ -53,7 +53,7 @@ def audit(
     Args:
         run: a run or a model folder; a model needs `data`.
         data: feature file of any layout, for an external encoder or a model; in Python also data in memory. All
-            clips of `Clips` are scored, and no check compares them with training clips.
+            clips of `Clips` are scored. A model is compared with the training data of its run, if these can be read.
         encoder: a function, or the name "module:function" of a function. The function receives two arguments:
             features as modality -> (n, d) array, and labels (n,). The function returns modality -> (n, e) array.
             The module may be next to the data or in the current folder. A lambda, a local function or a function of

@@ -4,33 +4,51 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import torch
+
 from aadml.comparison.clips import Splits
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import to_bytes
 from aadml.feature_extraction.ground.strings import Note
 from aadml.methods.training.learned_method import LearnedMethod
 from aadml.methods.training.session import numbers
 from aadml.methods.training.settings import AUTO
-from aadml.protocols.audit import AuditReport, Finding, Pipeline, Verdict
+from aadml.model.model import Model
+from aadml.protocols.audit import AuditReport, Finding, Verdict
 from aadml.protocols.pipelines import ProtocolPipeline
 from aadml.protocols.protocol import Subject
 from aadml.retrieval.evaluation import evaluate
 from aadml.retrieval.record import EvaluationRecord
+from aadml.runs.environment import data_hash
 from aadml.runs.loading import AUDIT, SAME_SCORE, AuditRecord, Run, checksums, load, load_run, read_evaluation
+from aadml.runs.manifest import newest_run
 from aadml.runs.model_data import read_for
 from aadml.runs.protocol_scores import add_to_run, subject_of
 from aadml.runs.retrain import fitted_without_test
 from aadml.runs.session import read_records
 from aadml.runs.train import card_of_run
 
-Checks = Callable[[Pipeline, Splits], AuditReport]
-"""Function that runs all checks of an encoder on data."""
+Checks = Callable[..., AuditReport]
+"""Function that runs all checks of an encoder on data; see `aadml.protocols.audit.audit`."""
 
 
 def audit_model(folder: Path, data: str | Path | Splits, protocol: str | None, checks: Checks) -> AuditReport:
     """Audit the model in a folder on the data of the caller; see `aadml.audit`."""
+    folder = newest_run(folder)
     model = load(folder, device="cpu")
-    pipeline = ProtocolPipeline(Subject(model, read_for(model, data)), protocol or model.facts.protocol)
-    return checks(pipeline, pipeline.subject.splits)
+    splits = read_for(model, data)
+    pipeline = ProtocolPipeline(Subject(model, splits), protocol or model.facts.protocol)
+    return checks(pipeline, splits, training=_training_data(folder, model, splits))
+
+
+def _training_data(folder: Path, model: Model, splits: Splits) -> Splits | None:
+    """Return the clips that trained a model; None if `splits` is the training data, no clips if unknown."""
+    try:
+        if data_hash(splits) == model.facts.data.sha256:
+            return None
+        return load_run(folder, device="cpu").splits
+    except InputError:
+        return Splits(splits.train.select(torch.arange(0)))
 
 
 def audit_run(

@@ -63,6 +63,34 @@ def test_duplicates_are_not_checkable_without_another_split(subject):
     assert (found.verdict, found.evidence) == (Verdict.NOT_CHECKABLE, "the data have no other split to compare")
 
 
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+def test_a_model_on_other_data_is_compared_with_its_training_data_by_features(subject, split):
+    splits, of_clips = subject.splits, subject.splits.__class__
+    scored = splits.test
+
+    def finding(training):
+        found, *_ = audit(FunctionPipeline(zoo.identity), splits, [duplicates], split=split, training=training)
+        return found.verdict, found.evidence
+
+    rows = splits[split].select(torch.arange(4))
+    other = replace(scored, ids=tuple(f"other-{name}" for name in scored.ids))
+    verdict, evidence = finding(of_clips(replace(rows, ids=tuple("abcd")), other if split != "test" else splits.valid))
+    assert verdict is Verdict.FAIL
+    assert evidence.startswith("4 audio vectors also (or nearly) in train of the run; 0 audio vectors")
+    alike = {m: torch.randn(rows.matrix(m).shape) for m in rows.modalities}
+    verdict, evidence = finding(of_clips(replace(rows, features=alike)))
+    assert (verdict, "ids" in evidence) == (Verdict.PASS, False)  # row numbers of other data agree
+    reason = "these data differ from the training data of the model, which cannot be read"
+    assert finding(of_clips(rows.select(torch.arange(0)))) == (Verdict.NOT_CHECKABLE, reason)
+
+
+def test_media_of_other_data_cannot_be_compared_without_ids(subject):
+    clips = SimpleNamespace(ids=("a",), features={"visual": object()})
+    case = SimpleNamespace(clips=clips, splits=subject.splits, training=subject.splits, split="test")
+    reason = "the data have neither vectors nor sound files to compare with training clips"
+    assert duplicates(case) == (Verdict.NOT_CHECKABLE, reason)
+
+
 def test_clips_that_are_copied_with_noise_are_found(subject):
     test = subject.splits.test
     noisy = {m: test.matrix(m) + 1e-4 * test.matrix(m).std(0) for m in test.modalities}
@@ -80,7 +108,7 @@ def test_captions_that_repeat_are_no_duplicates_but_vectors_beside_them_are(subj
     test = subject.splits.test
     features = {"text": text, "visual": test["visual"]}
     clips = SimpleNamespace(ids=test.ids, features=features, rows=test.rows, matrix=test.matrix)
-    case = SimpleNamespace(clips=clips, splits=replace(subject.splits, valid=test), split="test")
+    case = SimpleNamespace(clips=clips, splits=replace(subject.splits, valid=test), split="test", training=None)
     verdict, evidence = duplicates(case)
     assert verdict is Verdict.FAIL
     assert f"{len(test)} visual vectors also (or nearly) in valid" in evidence

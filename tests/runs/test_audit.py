@@ -43,7 +43,7 @@ def asked(monkeypatch):
     """What the checks are asked to look at, (pipeline, splits) each; no process is started."""
     given = []
 
-    def noted(pipeline, splits, checks, *, split, seconds, progress):
+    def noted(pipeline, splits, checks, *, split, seconds, progress, training=None):
         assert (checks, split in ("test", "valid"), seconds, progress) == (audit.CHECKS, True, 600, None)
         given.append((pipeline, splits))
         return []
@@ -82,6 +82,21 @@ def test_a_model_needs_data(asked, run, made, tmp_path):
         aadml.audit(model)
     aadml.audit(model, data=made[1])
     assert [len(splits.test) for _, splits in asked] == [15]
+
+
+def test_the_training_data_of_a_model_are_those_of_its_run_or_the_same_data(monkeypatch, made, run, tmp_path):
+    seen = []
+    replace_checks(monkeypatch, lambda *_, training=None, **__: seen.append(training) or [])
+    own, other, model = made[1].with_name("own.h5"), made[1], aadml.load(run).save(tmp_path / "model")
+    for folder, data in ((run, other), (run, own), (model, other), (model, own), (run, aadml.read(other).test)):
+        aadml.audit(folder, data=data)
+    assert [training and len(training.train) for training in seen] == [30, None, 0, None, 30]
+    own.rename(tmp_path / "moved.h5")
+    try:
+        aadml.audit(run, data=other)
+    finally:
+        (tmp_path / "moved.h5").rename(own)
+    assert len(seen[-1].train) == 0
 
 
 def test_what_was_made_elsewhere_is_audited_as_it_was_named(asked, made):

@@ -223,24 +223,30 @@ def _curves(
 ) -> list[Calibration]:
     """Fit a calibration for every kind of query that the clips can form, and report each calibration by `note`.
 
-    Fewer than FEWEST validation clips are reported too, and the result is then an empty list.
+    If there are fewer than FEWEST validation clips, or no kind of query has relevant items, the reason is reported.
 
     Clips with classes query the items with classes. If no item has a class, the clips query each other. Clips
-    without classes query all items, and only the partner of a clip is relevant.
+    without classes query all items, or each other if the clips are not in the index, and only the partner of a clip
+    is relevant.
     """
     classes = any(queries.labels)
     if len(queries) < FEWEST:
         note(
             f"the probabilities are not fitted: {name} has {len(queries)} of the {FEWEST} validation clips "
-            f"{'with a class ' * classes}that are needed; divide the clips with `aadml manifest --split`, or pass "
-            "another file with --calibrate"
+            f"{'with a class ' * classes}that are needed; divide the clips with `aadml manifest --split` or, for "
+            "features, `aadml convert --split`, or pass another file with --calibrate"
         )
         return []
-    if classes and not any(index.labels.values()):
+    if not any(index.labels.values()) if classes else (queries.numbers < 0).any():
         index, queries = _each_other(index, queries)
     kinds = _kinds(queries, index, classes=classes)
     fitted = [_calibrated(index, queries, kind, classes=classes, precision=precision) for kind in kinds]
     calibrations = [calibration for calibration in fitted if calibration is not None]
+    if not calibrations:
+        note(
+            f"the probabilities are not fitted: the validation clips of {name} cannot form queries with relevant "
+            "items; pass a file of clips with classes with --calibrate"
+        )
     for calibration in calibrations:
         note(summary(calibration))
     return calibrations

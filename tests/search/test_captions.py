@@ -151,7 +151,8 @@ def test_the_captions_of_a_clip_fit_it_in_a_calibration(tmp_path, labels):
     assert by_text.clips == by_sound.clips == 40
     other = Index.build(tmp_path / "F.h5", tmp_path / "j", model=folder, calibrate=tmp_path / "F.h5")
     found = other.search(text=captioned().texts.values[0], to="audio").calibration
-    assert (found is not None) == labels  # without classes, clips of another file fit no item
+    assert (found.clips, found.relevance) == (40, "class" if labels else "pair")
+    assert (found.gallery == by_text.gallery) == labels  # without classes, clips of another file query each other
 
 
 @pytest.mark.parametrize("names", [("caption_of",), ()])

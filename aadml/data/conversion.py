@@ -84,7 +84,7 @@ def convert(
     names = read_class_names(class_names) if class_names else None
     content = open_data(
         source, layout=None if imitated else layout, audio=audio, visual=visual, text=text, views=views,
-        class_names=names, undivided=split is not None,
+        class_names=names, undivided="none" if split is None else "all",
     )  # fmt: skip
     refuse_other_vectors(target, content.features, str(source))
     labels, copies, classes = list[str](), list[str](), list[str]()

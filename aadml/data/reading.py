@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from types import MappingProxyType
+from typing import Literal
 
 import h5py
 
@@ -47,7 +48,7 @@ def open_data(
     text: str | None = None,
     views: Views = (),
     class_names: tuple[str, ...] | None = None,
-    undivided: bool = False,
+    undivided: Literal["none", "labeled", "all"] = "none",
 ) -> FeatureFile:
     """Read features of any known layout (the feature file, or one of `LAYOUTS`), or draw synthetic features.
 
@@ -62,9 +63,9 @@ def open_data(
         views: arrays (or views) of further modalities: `{"flow": VIEW}`, or `["flow=VIEW"]`.
         class_names: names of the classes in the order of the label values; by default the names in the file, or else
             the label values. Labels that are text keep their names, which must be in this list.
-        undivided: accept a file without splits, whose clips all count as train. If False, clips with labels need
-            splits. Clips with neither labels nor splits are then divided by DEFAULT_RULE with seed 0, equally in all
-            commands; see `divided`.
+        undivided: clips of files without splits that count as train: none, clips with labels, or all. Otherwise,
+            clips with labels need splits, and clips without labels are divided by DEFAULT_RULE with seed 0, equally in
+            all commands; see `divided`.
 
     Returns:
         The whole content, checked; labels are 0..C-1, or UNLABELLED. The provenance lists changes as `notes`.
@@ -93,8 +94,8 @@ def open_data(
     if not reader.takes_views:
         _refuse_unused(place, f"the layout {name}", chosen)
     arrays = reader.arrays(place, named)
-    pairs = arrays.splits is None and arrays.labels is None and not undivided
-    content = assemble(place, reader.name, arrays, class_names, undivided=undivided or pairs)
+    pairs = arrays.splits is None and arrays.labels is None and undivided != "all"
+    content = assemble(place, reader.name, arrays, class_names, undivided=pairs or undivided != "none")
     return with_official_validation(divided(content, DEFAULT_RULE, seed=0) if pairs else content)
 
 

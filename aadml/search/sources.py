@@ -143,7 +143,7 @@ def of_features(
         InputError: a file or manifest that cannot be read, a file without a modality that an index stores, or `moments`
             for a file without features over time.
     """
-    content = open_data(place, undivided=True)
+    content = open_data(place, undivided="labeled")
     places = {} if media is None else {row.id: row.media for row in read_manifest(media).rows}
     windows = {clip: form[0] for clip in content.ids if clip not in places and (form := without_window(clip))}
     items = tuple(

@@ -160,7 +160,7 @@ def test_two_arrays_of_any_name_are_the_modalities_that_they_are_named_for(tmp_p
     generator = np.random.default_rng(0)
     a, v = (generator.standard_normal((20, d)).astype(np.float32) for d in (3, 4))
     np.savez(tmp_path / "x.npz", a=a, v=v)
-    content = open_data(tmp_path / "x.npz", audio="a", visual="v", undivided=True)
+    content = open_data(tmp_path / "x.npz", audio="a", visual="v", undivided="all")
     assert np.array_equal(content.features["audio"], a)
     assert np.array_equal(content.features["visual"], v)
     assert content.class_names == ()
@@ -171,8 +171,10 @@ def test_two_arrays_of_any_name_are_the_modalities_that_they_are_named_for(tmp_p
     np.savez(tmp_path / "y.npz", audio=a, visual=v, label=np.arange(20) % 2)
     with pytest.raises(InputError, match=r"has no 'split'.*--split random:0\.7/0\.1/0\.2"):
         open_data(tmp_path / "y.npz")
+    assert set(open_data(tmp_path / "y.npz", undivided="labeled").splits) == {"train"}
+    assert open_data(tmp_path / "x.npz", audio="a", visual="v", undivided="labeled").splits == drawn.splits
     with pytest.raises(InputError):
-        open_data(tmp_path / "x.npz", audio="a", visual="w", undivided=True)
+        open_data(tmp_path / "x.npz", audio="a", visual="w", undivided="all")
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 import torch
 
+from aadml.data.reading import open_data
 from aadml.data.samples.mp4 import write_mp4
 from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.jobs.failures import Failure
 from aadml.search import Index, sources
-from aadml.search.sources import IndexSource, Present, readable
+from aadml.search.sources import IndexSource, Present, of_features, readable
 from aadml.search.store import Item
 from tests.feature_extraction.small_jobs import decoded
 
@@ -187,3 +188,13 @@ def test_a_manifest_says_where_the_media_of_a_feature_file_are(features, tmp_pat
         assert hit.media == {"audio": str(tmp_path / "4.mp4"), "visual": str(tmp_path / "4.mp4")}
         changes = index.update()  # the manifest is remembered
         assert (changes.new, changes.changed, changes.removed) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("count", [1, 2, 20])
+def test_pairs_without_labels_and_splits_are_divided_as_in_other_commands(tmp_path, count):
+    features = {m: np.random.default_rng(0).normal(size=(count, 3)) for m in ("audio", "visual")}
+    np.savez(tmp_path / "pairs.npz", **features)
+    divided = open_data(tmp_path / "pairs.npz")
+    assert [item.split for item in of_features(tmp_path / "pairs.npz", tmp_path).items] == list(divided.splits)
+    np.savez(tmp_path / "pairs.npz", **features, label=np.arange(count) % 2)
+    assert {item.split for item in of_features(tmp_path / "pairs.npz", tmp_path).items} == {"train"}

@@ -25,7 +25,7 @@ _flag = flags_of("aadml.runs.audit:audit")
 @_flag("--retrain", is_flag=True)
 @_flag("--time-limit", default=600.0, show_default=True)
 @click.option("--require-training", is_flag=True, help="Exit with 3 also if the verdict on training is unknown.")
-@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the verdicts and findings as JSON.")
 @trust_option
 def command(shell: str | None, require_training: bool, as_json: bool, **options: Any) -> None:
     """Audit RUN, an external encoder or an MTEB task for leaks.
@@ -45,10 +45,9 @@ def command(shell: str | None, require_training: bool, as_json: bool, **options:
             command=shell, on_note=note, progress=lambda done, total: bar.show(f"audit of {total}", done, 0), **options
         )
     if as_json:
-        echo_json([vars(finding) for finding in findings])
+        verdicts = {"inference": findings.inference, "training": findings.training, "verdict": findings.summary}
+        echo_json(verdicts | {"findings": [vars(finding) for finding in findings]})
     else:
-        *rows, summary = repr(findings).split("\n")
-        echo(*rows)
-        echo(summary, err=True)
+        echo(*repr(findings).split("\n"))
     is_unknown = "unknown" in (findings.inference, findings.training if require_training else "")
     sys.exit(1 if findings.failed else 3 if is_unknown else 0)

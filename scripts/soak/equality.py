@@ -109,7 +109,7 @@ def audited(run: Path) -> dict[str, str]:
     The numbers of the evidence depend on the random draws of each audit. Checksums of embeddings differ by machine, and
     the sets are too small for the check of carried labels.
     """
-    findings = json.loads(command("audit", run, "--json", codes=(0, 1)))
+    findings = json.loads(command("audit", run, "--json", codes=(0, 1)))["findings"]
     return {
         one["check"]: one["verdict"]
         for one in findings

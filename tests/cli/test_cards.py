@@ -14,6 +14,7 @@ def test_card_audit_and_page_say_the_gallery_and_give_map_without_the_own_clip(a
     code, out, err = aadml("audit", small_run)
     assert code == 0, err
     assert f"over the full gallery, own clips included ({mean:.5f} without them)" in out
+    assert out.splitlines()[-1].startswith("inference passed, training unknown; ")
     card = (small_run / "README.md").read_text()
     assert "Every query ranks the full gallery, its own clip included." in card
     assert f"| {one['map']:.4f} (chance {one['chance']:.4f}) |" in card

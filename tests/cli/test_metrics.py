@@ -78,7 +78,7 @@ def test_the_criterion_of_a_run_chooses_its_epoch_and_the_audit_knows_it(aadml, 
     kept = json.loads((run / "evaluation.json").read_text())["selected_epoch"]
     assert kept == 1 + scores.index(max(scores))
     _, out, _ = aadml("audit", run, "--json")
-    (finding,) = [finding for finding in json.loads(out) if finding["check"] == "kept epoch"]
+    (finding,) = [finding for finding in json.loads(out)["findings"] if finding["check"] == "kept epoch"]
     assert "best validation hit-rate@1" in finding["evidence"]
     code, _, err = aadml("train", "--data", features, *flags, "--criterion", "median-rank")
     assert (code, "better when smaller" in err) == (2, True)

@@ -118,7 +118,7 @@ def test_a_task_is_loaded_by_its_name(name, asking, ranked, monkeypatch):
     assert {kind: each.within["test"] for kind, each in examination.duplicates.items() if each.within["test"]} == {
         repeated: 1
     }
-    assert f"data failed: duplicate {repeated}, ties of test" in run("audit", "--mteb", name)[2]
+    assert f"data failed: duplicate {repeated}, ties of test" in run("audit", "--mteb", name)[1]
     other = {**test, "relevant_docs": {"0": {"0": 1, "1": 0}}}
     known.dataset = {"en": {"test": test}, "de": {"test": other, "dev": test}}
     splits = aadml.inspect(f"mteb:{name}").splits
@@ -154,10 +154,14 @@ def test_a_data_set_of_classes_is_a_task_in_both_directions(tmp_path):
     assert (sound.splits["test"].ambiguous, sound.splits["test"].ceiling) == (2, pytest.approx(0.75))
     assert (video.splits["test"].ambiguous, video.splits["test"].ceiling) == (1, pytest.approx(0.875))
     assert sound.duplicates["queries"].within["test"] == video.duplicates["items"].within["test"] == 1
-    code, printed, message = run("audit", "--mteb", f"{tmp_path}#v2a")
+    code, printed, _ = run("audit", "--mteb", f"{tmp_path}#v2a")
     assert code == 1
-    assert "data failed: queries in two splits, duplicate items, items in two splits, ties of test" in message
+    verdict = "data failed: queries in two splits, duplicate items, items in two splits, ties of test"
+    assert printed.splitlines()[-1] == verdict
     assert "MAP" in printed
+    report = json.loads(run("audit", "--mteb", f"{tmp_path}#v2a", "--json")[1])
+    assert (report["verdict"], report["inference"], report["training"]) == (verdict, "failed", "unknown")
+    assert all(finding.keys() == {"check", "verdict", "evidence"} for finding in report["findings"])
 
 
 def test_clips_without_a_label_ask_nothing_and_lists_share_a_class(tmp_path):

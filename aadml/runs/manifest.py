@@ -168,4 +168,10 @@ def _why_not_a_run(folder: Path) -> str:
         return "does not exist; create a run with `aadml train`"
     if not folder.is_dir():
         return "is a file, not a folder; pass the folder of a run"
+    runs = sorted(filter(is_run, folder.iterdir()), key=lambda run: (run / MANIFEST).stat().st_mtime)
+    unfinished = [run for run in runs if not (run / EVALUATION).is_file()]
+    if unfinished:
+        return f"is a folder of runs, not a run; {read_manifest(unfinished[-1]).continuation}"
+    if runs:
+        return f"is a folder of runs, not a run; pass one of its runs, such as {runs[-1]}"
     return f"is not a run folder (the file {MANIFEST} is missing); create a run with `aadml train`"

@@ -95,3 +95,20 @@ def test_a_manifest_that_names_a_file_outside_its_folder_is_refused(tmp_path, na
     with pytest.raises(InputError, match="outside the run folder"), open_run(tmp_path / "run"):
         pass
     assert (tmp_path / "precious").read_bytes() == b"p"
+
+
+def test_the_newest_unfinished_run_of_a_folder_of_runs_is_named(random_run, tmp_path):
+    runs = tmp_path / "runs"
+    shutil.copytree(random_run, runs / "finished")
+    with pytest.raises(InputError, match=rf"is a folder of runs, not a run; pass one of its runs, such as {runs}/fin"):
+        read_manifest(runs)
+    for name, age in (("a", 100), ("b", 200)):
+        with new_run(runs / name) as store:
+            store.commit({"config.yaml": b""})
+        os.utime(runs / name / MANIFEST, (1e9 - age, 1e9 - age))
+    advice = f"{runs} is a folder of runs, not a run; continue the training with `aadml train --resume {runs / 'a'}`"
+    shutil.rmtree(runs / "finished")
+    for call in (aadml.evaluate, aadml.audit, aadml.report, aadml.resume):
+        with pytest.raises(InputError) as error:
+            call(runs)
+        assert str(error.value) == advice

@@ -37,12 +37,12 @@ class Interrupted(KeyboardInterrupt):
 
 
 @contextmanager
-def continues() -> Iterator[None]:
-    """Raise Interrupted with "run the same command again to continue" after Ctrl-C or SIGTERM."""
+def continues(advice: str = "run the same command again to continue") -> Iterator[None]:
+    """Raise Interrupted with `advice` after Ctrl-C or SIGTERM."""
     try:
         yield
     except KeyboardInterrupt as stop:
-        raise Interrupted("run the same command again to continue") from stop
+        raise Interrupted(advice) from stop
 
 
 class TrainingProgress:

@@ -25,7 +25,7 @@ def command(folder: str, clips: int, seconds: float, seed: int, workers: int | N
     from aadml.cli.progress import continues
     from aadml.feature_extraction.ground.progress_bar import Bar
 
-    with continues(), Bar(clips, "clip", "rendering") as bar:
+    with continues("run the same command again"), Bar(clips, "clip", "rendering") as bar:
         manifest = aadml.sample_data(
             folder, clips=clips, seconds=seconds, seed=seed, workers=workers,
             progress=lambda more: bar.show(bar.done + more),

@@ -10,13 +10,14 @@ from aadml import cli
 from aadml.comparison.processes import launch
 
 AGAIN = "aadml: interrupted; run the same command again to continue"
+ANEW = "aadml: interrupted; run the same command again"  # and every clip is rendered anew
 PLAIN = "aadml: interrupted; no partial output is left"
 CALLS = {
     "extract": (["manifest.csv", "-o", "f.h5"], "aadml.feature_extraction.jobs.job.extract", AGAIN),
     "index": (["f.h5", "-o", "f.idx"], "aadml.search.build_index.build", AGAIN),
     "ablate": (["--over", "proxy.k=1,2", "--data", "features.h5"], "aadml.studies.sweep.sweep", AGAIN),
     "train": (["--data", "features.h5"], "aadml.runs.fit.fit", PLAIN),
-    "sample-data": (["clips"], "aadml.data.sample_clips.sample_data", AGAIN),
+    "sample-data": (["clips"], "aadml.data.sample_clips.sample_data", ANEW),
     "inspect": (["f.h5"], "aadml.data.inspection.inspection.inspect", PLAIN),
 }
 

@@ -255,7 +255,8 @@ def _run(command: Sequence[str], places: Mapping[str, Path]) -> None:
     if process.returncode:
         last = (process.stderr.strip().splitlines() or ["no message"])[-1]
         raise InputError(
-            f"the command ended with exit status {process.returncode} ({last}); test the command by itself"
+            f"the command ended with exit status {process.returncode} ({last}); test the command by itself, and if it "
+            "works there, pass the path of the interpreter itself, and --allow for the files that the program reads"
         )
 
 

@@ -49,7 +49,7 @@ from aadml.search.sources import (
     of_features,
     of_media,
 )
-from aadml.search.store import connect, only_writer, reading, writing
+from aadml.search.store import connect, is_index, only_writer, reading, writing
 from aadml.search.updates import Changes, write
 
 
@@ -160,7 +160,7 @@ def _refuse_paths(source: str | Path, calibrate: str | Path | None, path: Path) 
         raise InputError(f"{source} does not exist; pass a feature file, a manifest or a folder of media")
     if calibrate is not None and not is_readable(calibrate):
         raise InputError(f"calibrate: {calibrate} does not exist; pass a feature file with validation clips")
-    refuse_other_kind(path, "an index", lambda _: True)  # an existing file is read next
+    refuse_other_kind(path, "an index", is_index)
 
 
 def _refuse_idle(

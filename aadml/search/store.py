@@ -24,6 +24,8 @@ from aadml.search.best_moment import MomentVectors, write_moments
 from aadml.search.facts import IndexFacts, write_facts
 
 APPLICATION, VERSION = 0x61614D58, 2
+SQLITE = b"SQLite format 3\0"
+"""First bytes of an SQLite file."""
 OWN_COLUMNS = ("number", "id", "split", "label", "audio", "visual", "digest", "rowid", "oid", "_rowid_")
 """Column names that the index reserves."""
 CAPTION_COLUMNS = ("caption_of", "caption_number", "caption_text")
@@ -120,6 +122,13 @@ class Entry:
     digest: bytes
     vectors: Mapping[Modality, NDArray[np.float32]]
     moments: Mapping[Modality, MomentVectors] = field(default_factory=dict)
+
+
+def is_index(path: Path) -> bool:
+    """Return whether the header of a file is that of an index, whose content may be damaged."""
+    with path.open("rb") as file:
+        head = file.read(72)
+    return head.startswith(SQLITE) and head[68:] == APPLICATION.to_bytes(4)
 
 
 def connect(path: Path) -> sqlite3.Connection:

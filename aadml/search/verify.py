@@ -15,9 +15,7 @@ from aadml.feature_extraction.ledger.integrity import damages_of_ledger
 from aadml.feature_extraction.ledger.ledger import RECORDS
 from aadml.runs.verify import verify_folder
 from aadml.search import checksums
-from aadml.search.store import connect, reading
-
-_SQLITE = b"SQLite format 3\0"
+from aadml.search.store import SQLITE, connect, reading
 
 
 def verify(path: str | Path, *, on_unverified: Callable[[str], None] = lambda reason: None) -> list[str]:
@@ -47,10 +45,10 @@ def verify(path: str | Path, *, on_unverified: Callable[[str], None] = lambda re
         if not place.is_file():
             return damages_of_ledger(place) if (place / RECORDS).is_file() else verify_folder(place)
         with place.open("rb") as file:
-            head = file.read(len(_SQLITE))
+            head = file.read(len(SQLITE))
         if not head:
             return [f"{place} is empty; restore the file from a copy, or create it again"]
-        verified = _verify_index(place) if head == _SQLITE else _verify_blocks(place)
+        verified = _verify_index(place) if head == SQLITE else _verify_blocks(place)
     except DamagedFileError as error:
         return [str(error)]
     except OSError as error:

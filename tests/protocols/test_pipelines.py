@@ -264,4 +264,5 @@ def test_a_command_that_fails_is_told_with_its_last_line(code, says, subject):
     command = f'{sys.executable} -c "{code}" {{input}} {{output}}'
     with pytest.raises(InputError) as caught:
         audit(of_command(command), subject.splits, [])
-    assert f"ended with exit status {says}; test the command by itself" in str(caught.value)
+    advice = "test the command by itself, and if it works there, pass the path of the interpreter itself, and --allow"
+    assert f"ended with exit status {says}; {advice}" in str(caught.value)

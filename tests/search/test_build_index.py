@@ -1,6 +1,7 @@
 """Updates of an index, and arguments that differ from those of the index."""
 
 import shutil
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -197,7 +198,11 @@ def test_an_output_that_cannot_be_a_file_is_refused_before_anything_is_decoded(t
     (tmp_path / "clips.csv").write_text("id,media\na,a.wav\n")
     with pytest.raises(InputError, match="loop is in a loop of symbolic links; pass the path of a file to write"):
         aadml.index("clips.csv", "loop")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["clips.csv", "loop"]
+    sqlite3.connect("other.db").execute("CREATE TABLE a (b)").connection.close()
+    for other in ("clips.csv", "other.db"):
+        with pytest.raises(InputError, match=f"{other} exists and is not an index, so the file is not overwritten; ch"):
+            aadml.index("clips.csv", other)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["clips.csv", "loop", "other.db"]
 
 
 def test_an_embedding_that_is_not_finite_is_refused_and_the_index_is_unchanged(features, tmp_path):

@@ -31,7 +31,7 @@ _flag = flags_of("aadml.runs.fit:fit")
 @_flag("--runs", default="runs", show_default=True, type=click.Path(path_type=Path))
 @click.option("--resume", type=click.Path(path_type=Path), help="Continue an interrupted run.")
 @click.option("--track", help="Log every epoch in an installed tracker: tensorboard, wandb, mlflow or trackio.")
-@click.option("--json", "as_json", is_flag=True, help="Print the evaluation as JSON before the run folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print the run folder and the evaluation as JSON.")
 @trust_option
 @click.pass_context
 def command(
@@ -45,7 +45,7 @@ def command(
 ) -> None:
     """Train a method, and score the test split once. The epoch is selected on validation clips.
 
-    The last line printed is the run folder, for `aadml evaluate RUN` and `aadml report RUN`.
+    Without --json, the last line printed is the run folder, for `aadml evaluate RUN` and `aadml report RUN`.
     """
     import aadml
     from aadml.comparison.processes.launch import ProcessLost
@@ -69,8 +69,11 @@ def command(
         progress.close()
     if (epoch := model.facts.selected_epoch) is not None:
         note(f"the weights of epoch {epoch} of {model.facts.training.epochs} are kept")
+    if as_json:
+        echo_json({"run": str(model.folder), **(model.evaluation or {})})
+        return
     if model.evaluation is not None:
-        _print(model.evaluation, as_json)
+        _print(model.evaluation)
     echo_path(model.folder)
 
 
@@ -85,10 +88,7 @@ def _continuation(folder: Path | None) -> str:
     return f"continue with: {program} train --resume {quote(str(folder))}"
 
 
-def _print(result: Any, as_json: bool) -> None:
-    if as_json:
-        echo_json(result)
-        return
+def _print(result: Any) -> None:
     directions = ", ".join(f"{name} {values['map']:.4f}" for name, values in result["directions"].items())
     echo(
         f"{result['split']} MAP {result['map_mean']:.4f} ({directions}); chance {result['chance']:.4f}, "

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from safetensors.numpy import load_file
 
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
+from aadml.runs.manifest import is_run
 from tests.edited_hdf5 import edited
 
 SMALL = ["network.hidden=[16]", "training.batch=20", "training.learning_rate=0.01"]
@@ -27,6 +29,14 @@ def sets(*more):
 def content(**options):
     defaults = {"classes": 3, "train": 60, "valid": 15, "test": 30, "dimensions": (6, 8), "difficulty": 0.2}
     return synthetic(**{**defaults, **options})
+
+
+def test_the_json_of_a_training_run_has_the_run_folder(aadml, features, tmp_path):
+    call = ("train", "--data", features, "--method", "random", "--runs", tmp_path)
+    result = json.loads(aadml(*call, "--json")[1])
+    folder = Path(result.pop("run"))
+    assert result == json.loads((folder / "evaluation.json").read_text())
+    assert is_run(Path(aadml(*call)[1].splitlines()[-1]))
 
 
 @pytest.mark.slow

@@ -81,7 +81,8 @@ def test_the_log_is_searched_for_the_criterion_of_the_config(monkeypatch, tmp_pa
     monkeypatch.setattr(run_audit, "read_records", lambda _: [*records, {"epoch": 4, "loss": 1.0}])
     findings = {}
     for criterion in ("auto", "recall@2"):
-        run = SimpleNamespace(manifest=tmp_path, config=SimpleNamespace(training=Training(criterion=criterion)))
+        config = SimpleNamespace(training=Training(criterion=criterion))
+        run = SimpleNamespace(manifest=tmp_path, config=config, model=SimpleNamespace(method=None))
         for epoch in (1, 3):
             kept(monkeypatch, epoch)
             findings[criterion, epoch] = run_audit._kept_epoch(run)

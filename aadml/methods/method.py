@@ -33,6 +33,7 @@ class Context:
         clips: number of training clips; 0 if unknown.
         features: modality -> provenance of its features, as in `Facts`; empty if unknown.
         unlabelled: number of training and validation clips without a label; 0 if `classes` is 0.
+        class_problem: reason why the classes cannot be trained on, such as a class without training clips; "" if none.
         architecture: description of a saved model's pretrained networks (see `Method.architecture`). None for a new
             method, which reads the files of these networks.
     """
@@ -44,6 +45,7 @@ class Context:
     clips: int = 0
     features: Mapping[Modality, JsonObject] = field(default_factory=dict)
     unlabelled: int = 0
+    class_problem: str = ""
     architecture: Architecture | None = None
 
     @property
@@ -90,8 +92,14 @@ class Context:
             of_all: whether the method needs the class of every clip.
 
         Raises:
-            InputError: clips with no class or several classes, or unlabeled clips if `of_all` is set.
+            InputError: clips with no class or several classes, a class problem, or unlabeled clips if `of_all` is set.
         """
+        if self.class_problem:
+            raise InputError(
+                f"{method} trains on classes, but {self.class_problem}; add clips, choose a method that trains without "
+                "classes (such as pairs), or leave incomplete classes out: `aadml convert IN OUT --incomplete-classes "
+                "drop`"
+            )
         if self.classes and self.unlabelled and of_all:
             raise InputError(
                 f"{method} needs one class per clip, but {self.unlabelled} training or validation clips have no label; "

@@ -188,7 +188,7 @@ def _splits(data: str | Path | Splits) -> Splits:
     from aadml.data.splitting.splits import to_splits
     from aadml.feature_extraction.foreign.tables import shown_address
 
-    return to_splits(open_data(data), name=shown_address(data), complete=False)
+    return to_splits(open_data(data), name=shown_address(data))
 
 
 def _check_readable(order: Order, data: str | Path | Splits) -> None:

@@ -86,10 +86,6 @@ def configured_in_memory(splits: Splits, config: Config, *, drawn: bool = False)
     return _as_configured(with_copy_notes(splits if drawn else _noting_validation(splits, common)), common)
 
 
-WITHOUT_CLASSES = (
-    "cca", "kcca", "dcca", "clip", "bic-net", "dcil", "pairs", "random", "zero-shot", "audio-text", "3cmlf", "xie"
-)  # fmt: skip
-"""Methods that train without classes, so that a class may lack train or test clips."""
 FEW_CLUSTERS = 10
 """Number of clusters below which a note is added."""
 _OF_CLASSES = ("train_per_class", "unlabelled", "unseen_classes", "relevance", "cluster")
@@ -125,8 +121,7 @@ def _divided(config: Config, content: FeatureFile) -> Splits:
             disjoint_classes(content, unseen, validation=common.validation, seed=common.seed, name=place)
         )
     else:
-        complete = config.method not in WITHOUT_CLASSES
-        splits = to_splits(content, validation=common.validation, seed=common.seed, name=place, complete=complete)
+        splits = to_splits(content, validation=common.validation, seed=common.seed, name=place)
         splits = splits if drawn else _noting_validation(splits, common)
     if common.cluster is not None:
         splits = _clustered(splits, content, common.cluster)
@@ -491,4 +486,4 @@ def read(
             "sound; leave out cleaning and captions"
         )
     content = open_data(path, layout=layout, views=views)
-    return to_splits(content, validation=validation, seed=seed, name=shown_address(path), complete=False)
+    return to_splits(content, validation=validation, seed=seed, name=shown_address(path))

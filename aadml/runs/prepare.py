@@ -11,6 +11,7 @@ from aadml.comparison.clips import Clips, Splits
 from aadml.comparison.features import Matrix
 from aadml.comparison.processes import group
 from aadml.configuration.config import Config
+from aadml.data.splitting.splits import ClassNote
 from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import OptionValues
@@ -168,7 +169,8 @@ def untrained_model(config: Config, splits: Splits, device: torch.device) -> Mod
     facts = _facts(config, splits)
     classes = len(facts.class_names) if splits.train.one_label_each else 0
     unlabelled = splits.train.unlabelled + splits.valid.unlabelled if classes else 0
-    context = Context(facts.dimensions, classes, facts.seed, device, facts.clips, facts.features, unlabelled)
+    problem = next((note for note in splits.notes if isinstance(note, ClassNote)), "")
+    context = Context(facts.dimensions, classes, facts.seed, device, facts.clips, facts.features, unlabelled, problem)
     method = build_method(
         config.method, config.arguments(), facts.training, context, towers=config.towers, inputs=config.inputs
     )

@@ -48,38 +48,36 @@ def test_a_method_of_captioned_sound_refuses_other_tables_with_the_reason(table,
         data.load_splits(assemble(method="audio-text", data=str(tmp_path), settings={"relevance": "own"}))
 
 
-def test_a_class_may_be_only_in_test_if_no_class_is_trained_on(tmp_path):
-    splits = ("train",) * 30 + ("valid",) * 6 + ("test",) * 9
-    write_features(tmp_path / "zs.h5", content(labels=np.repeat([0, 1, 2], [18, 18, 9]), splits=splits))
-    problems = ("'class 2' has no train clips", "'class 0' has no test clips", "'class 1' has no test clips")
-    note = f"classes are incomplete ({', '.join(problems)})"
-    assert note in aadml.read(tmp_path / "zs.h5").notes
-    for method in METHODS:
-        splits = partial(data.load_splits, assemble(method=method, data=str(tmp_path / "zs.h5")))
-        if method in ("audio-text", "3cmlf", "xie"):
-            continue
-        if method in data.WITHOUT_CLASSES:
-            assert note in splits().notes
-        else:
-            with pytest.raises(
-                InputError, match=r"classes are incomplete .*choose a method that trains without classes"
-            ):
-                splits()
+def content(**changes):
+    return replace(synthetic(classes=3, train=30, valid=6, test=9, dimensions=(4, 5)), **changes)
+
+
+IN_TEST_ONLY = np.where(np.asarray(content().splits) == "test", 2, np.arange(45) % 2)
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))
-def test_methods_without_classes_are_those_that_need_none(method):
+def test_a_class_may_be_only_in_test_if_no_class_is_trained_on(method):
     unlabelled = replace(content(), labels=np.full(45, UNLABELLED), class_names=())
-    build = partial(untrained_model, assemble(method=method), to_splits(unlabelled), torch.device("cpu"))
-    if method not in data.WITHOUT_CLASSES:
-        with pytest.raises(InputError, match="needs one class per clip"):
-            build()
+    incomplete = replace(content(), labels=IN_TEST_ONLY)
+    build = partial(untrained_model, assemble(method=method), device=torch.device("cpu"))
+    if method in ("cca", "kcca", "dcca", "clip", "bic-net", "dcil", "pairs", "random", "audio-text", "3cmlf", "xie"):
+        build(to_splits(unlabelled))
+        build(to_splits(incomplete))
     elif method != "zero-shot":  # needs features of a shared space
-        build()
+        with pytest.raises(InputError, match="needs one class per clip"):
+            build(to_splits(unlabelled))
+        with pytest.raises(InputError, match=r"trains on classes, but classes are incomplete .*; add clips"):
+            build(to_splits(incomplete))
 
 
-def content(**changes):
-    return replace(synthetic(classes=3, train=30, valid=6, test=9, dimensions=(4, 5)), **changes)
+@pytest.mark.parametrize("labels", [IN_TEST_ONLY, np.zeros(45, np.int64)])
+def test_incomplete_classes_are_refused_as_a_path_and_in_memory(labels, tmp_path):
+    write_features(tmp_path / "f.h5", content(labels=labels))
+    settings = {"training.epochs": 1}
+    for source in (tmp_path / "f.h5", aadml.read(tmp_path / "f.h5")):
+        with pytest.raises(InputError, match=r"dscmr trains on classes, but .*; add clips, choose a method"):
+            aadml.fit(source, method="dscmr", settings=settings)
+    assert aadml.fit(source, method="random", settings=settings)
 
 
 def test_labels_decide_where_a_training_starts(tmp_path):

@@ -27,9 +27,13 @@ class DrawNote(str):
     __slots__ = ()
 
 
-def to_splits(
-    content: FeatureFile, *, validation: float = 0.1, seed: int = 0, name: str = "", complete: bool = True
-) -> Splits:
+class ClassNote(str):
+    """Note on data whose classes cannot be trained on: only one class, or a class without train or test clips."""
+
+    __slots__ = ()
+
+
+def to_splits(content: FeatureFile, *, validation: float = 0.1, seed: int = 0, name: str = "") -> Splits:
     """Return the train, valid and test clips. Draw a missing validation split from train.
 
     Args:
@@ -37,24 +41,16 @@ def to_splits(
         validation: share of each class's train clips to use for validation, if the data have no validation split.
         seed: seed of the draw of validation clips.
         name: source of the data, for messages.
-        complete: whether clips with one class each need at least two classes, each with train and test clips. If
-            False, the lack of classes or clips is a note.
 
     Returns:
         The splits; their notes describe changes and weaknesses of the data.
 
     Raises:
-        InputError: there are no train or no test clips, no clip can be set aside for validation, or classes are not
-            complete.
+        InputError: there are no train or no test clips, or no clip can be set aside for validation.
     """
     place, notes = name or "the data", list(content.notes())
     if problem := _class_problem(content, _incomplete_classes(content, place)):
-        if complete:
-            raise InputError(
-                f"{place}: {problem}; add clips, choose a method that trains without classes (such as pairs), or leave "
-                "incomplete classes out: `aadml convert IN OUT --incomplete-classes drop`"
-            )
-        notes.append(problem)
+        notes.append(ClassNote(problem))
     splits = np.asarray(content.splits, dtype=object)
     if not (splits == "valid").any():
         groups, rows = source_groups(recordings(content), content.features), content.rows("train")

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aadml.data.splitting.splits import (
+    ClassNote,
     clips_of,
     stratified,
     to_splits,
@@ -117,14 +118,12 @@ def test_data_without_train_or_test_clips_is_refused(make_content, present):
         to_splits(content, name="data.h5")
 
 
-def test_one_class_only_is_refused(make_content):
+def test_one_class_only_is_noted_and_cannot_be_left_out(make_content):
     content = make_content([1, 1, 1], ["train", "train", "test"], class_names=("cat", "dog"))
     one_class = "all clips are of one class ('dog')"
-    with pytest.raises(InputError, match=f"the data: {re.escape(one_class)}; add clips, choose"):
-        to_splits(content)
     with pytest.raises(InputError, match=f"{re.escape(one_class)}, so fewer than two classes have both train and test"):
         without_incomplete_classes(content, "data.h5")
-    assert one_class in to_splits(content, complete=False).notes
+    assert one_class in to_splits(content).notes
 
 
 def test_clips_without_a_label_are_pairs_even_where_classes_have_names(make_content):
@@ -137,15 +136,10 @@ def incomplete(make_content):
     return make_content(labels, ["train"] * 6 + ["test"] * 3, class_names=("a", "b", "c", "d"))
 
 
-def test_a_class_without_test_or_train_clips_is_refused_with_what_to_do(make_content):
-    wanted = r"classes are incomplete \('d' has no train clips, 'c' has no test clips\); .*--incomplete-classes drop"
-    with pytest.raises(InputError, match=wanted):
-        to_splits(incomplete(make_content))
-
-
-def test_incomplete_classes_are_a_note_where_none_is_needed(make_content):
-    splits = to_splits(incomplete(make_content), complete=False)
-    assert "classes are incomplete ('d' has no train clips, 'c' has no test clips)" in splits.notes
+def test_incomplete_classes_are_a_note(make_content):
+    splits = to_splits(incomplete(make_content))
+    (note,) = (note for note in splits.notes if isinstance(note, ClassNote))
+    assert note == "classes are incomplete ('d' has no train clips, 'c' has no test clips)"
     assert splits.test.labels.tolist() == [0, 1, 3]
 
 

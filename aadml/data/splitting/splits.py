@@ -77,9 +77,9 @@ def stratified(
 ) -> NDArray[np.int64]:
     """Draw about `share` of the `rows` of each class: at least one row and never all; a single row is not drawn.
 
-    Rows of one group are drawn together. If groups have several rows, these numbers count groups, and a group of
-    several classes counts in each class. Groups are divided in a class that would lose more than twice its share, and
-    in all classes if no group can be drawn.
+    Groups of several rows are drawn as a whole, and a group of several classes counts in each class. Then the single
+    rows of a class are drawn up to its share. A class that would lose more than twice its share loses single rows
+    instead, as do all classes if no group can be drawn. Groups are divided if the single rows are too few.
 
     Args:
         labels: (n,) classes of all clips.
@@ -91,19 +91,24 @@ def stratified(
     Returns:
         The drawn row numbers, sorted.
     """
-    names = [groups[row] for row in rows]
-    by_group = rows[:0]
-    if len(set(names)) < len(names):
-        drawn = divide([(str(label),) for label in labels[rows]], names, (1 - share, 0.0, share), seed)
-        by_group = rows[np.asarray(drawn) == "test"]
+    sizes = Counter(groups[row] for row in rows)
+    is_single = np.zeros(len(labels), dtype=np.bool_)
+    is_single[rows] = [sizes[groups[row]] == 1 for row in rows]
+    grouped, by_group = rows[~is_single[rows]], rows[:0]
+    if len(grouped):
+        names = [groups[row] for row in grouped]
+        drawn = divide([(str(label),) for label in labels[grouped]], names, (1 - share, 0.0, share), seed)
+        by_group = grouped[np.asarray(drawn) == "test"]
     generator = np.random.default_rng(seed)
     chosen = []
     for label in np.unique(labels[rows]):
-        members = rows[labels[rows] == label]
+        members = generator.permutation(rows[labels[rows] == label])
         count = min(max(round(share * len(members)), 1), len(members) - 1)
-        taken = np.intersect1d(members, by_group)
-        is_divided = not len(by_group) or len(taken) > 2 * max(count, 1)
-        chosen.append(generator.permutation(members)[:count] if is_divided else taken)
+        taken, others = np.intersect1d(members, by_group), members[is_single[members]]
+        if len(by_group) and len(taken) <= 2 * max(count, 1):
+            chosen += [taken, others[: max(count - len(taken), 0)]]
+        else:
+            chosen.append((others if len(others) >= count else members)[:count])
     return np.sort(np.concatenate([np.empty(0, dtype=np.int64), *chosen]))
 
 

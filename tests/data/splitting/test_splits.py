@@ -95,6 +95,26 @@ def test_stratified_takes_some_of_every_class_and_never_all(counts, share, seed)
         assert abs(taken - share * count) <= 1 + (count < 2)
 
 
+def test_large_recordings_are_not_divided_where_other_clips_suffice():
+    groups = [0] * 50 + [1] * 50 + list(range(2, 22))
+    drawn = stratified(np.zeros(120, np.int64), np.arange(120), 0.1, 0, groups)
+    assert len(drawn) == 12
+    assert drawn.min() >= 100
+
+
+@pytest.mark.parametrize("classes", [1, 10])
+@pytest.mark.parametrize("seed", range(5))
+def test_repeated_rows_leave_the_draw_of_the_other_rows(classes, seed):
+    labels, rows = np.arange(2000) % classes, np.arange(2000)
+    groups = np.arange(2000)
+    before = stratified(labels, rows, 0.1, seed, groups.tolist())
+    groups[500:520] = np.arange(20) // 2  # ten groups of three rows, of several classes
+    drawn = stratified(labels, rows, 0.1, seed, groups.tolist())
+    assert len(set(before) - set(drawn)) < 20
+    assert not set(groups[drawn]) & set(groups[np.setdiff1d(rows, drawn)])
+    assert np.bincount(labels[drawn]).tolist() == [2000 // classes // 10] * classes
+
+
 def test_a_class_of_one_clip_stays_in_train_and_is_told(make_content):
     content = make_content([0, 0, 0, 1, 0, 1], ["train"] * 4 + ["test"] * 2)
     splits = to_splits(content)

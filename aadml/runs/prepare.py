@@ -85,9 +85,9 @@ def prepare(config: Config, splits: Splits | None = None) -> Prepared:
 
 
 def _check_negatives(config: Config, train: Clips) -> None:
-    """Raise InputError if all training clips are positives of each other, and the loss cannot train on positives."""
+    """Raise InputError if all clips are positives of each other, and no loss can train on labels or positives alone."""
     neighbors, loss = getattr(config.sections, "neighbors", None), config.section("loss")
-    if neighbors is None or loss is None or neighbors.positives in ("none", "all"):
+    if neighbors is None or loss is None or neighbors.positives in ("none", "all") or config.section("label_loss"):
         return
     unequal = not neighbors.alike and (
         loss.name in TRAINS_WITHOUT_NEGATIVES or getattr(loss.options, "multi_positive", False)
@@ -97,7 +97,8 @@ def _check_negatives(config: Config, train: Clips) -> None:
         advice = f"pass at most {count - 2}" if count > 2 else "choose data with more clips"
         raise InputError(
             f"neighbors.k is {neighbors.k}, but there are {count} training clips, so that no clip is a negative; "
-            f"{advice}"
+            f"{advice}, or set neighbors.weights to affine or softmax and choose a loss from "
+            f"{', '.join(TRAINS_WITHOUT_NEGATIVES)}"
         )
 
 

@@ -348,7 +348,8 @@ def test_a_null_character_in_an_argument_is_refused(aadml, tmp_path, monkeypatch
          "training.criterion is recall@16, but there are 15 validation clips; set training.criterion to a metric with "
          "a cutoff below 15, or to map"),
         (["--config", "pairs", "--set", "neighbors.positives=own", "--set", "neighbors.k=60"],
-         "neighbors.k is 60, but there are 60 training clips, so that no clip is a negative; pass at most 58"),
+         "neighbors.k is 60, but there are 60 training clips, so that no clip is a negative; pass at most 58, or set "
+         "neighbors.weights to affine or softmax and choose a loss from supcon, cross-clr, dsl"),
     ],
 )  # fmt: skip
 def test_what_the_clips_cannot_give_is_refused_before_there_is_a_run(aadml, features, tmp_path, settings, said):

@@ -12,6 +12,8 @@ import aadml
 from aadml.comparison.clips import Clips, Splits
 from aadml.configuration.config import resolve
 from aadml.configuration.from_arguments import assemble
+from aadml.data.splitting.splits import to_splits
+from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.ground.errors import InputError, UntrustedCodeError
 from aadml.methods import METHODS
 from aadml.methods.inputs import SCALINGS, Inputs, fit_scaling
@@ -113,7 +115,12 @@ def test_the_first_criterion_whose_cutoff_suits_the_validation_clips_is_chosen_a
 @pytest.mark.parametrize(
     ("neighbors", "loss", "advice"),
     [
-        ({"positives": "own", "k": 39}, "nt-xent", "pass at most 38"),
+        (
+            {"positives": "own", "k": 39},
+            "nt-xent",
+            "pass at most 38, or set neighbors.weights to affine or softmax and",
+        ),
+        ({"positives": "own", "k": 39}, "supcon", "pass at most 38, or set neighbors.weights to affine or softmax and"),
         ({"positives": "either", "k": 40, "candidates": "bank"}, "triplet", "pass at most 38"),
         ({"positives": "agreeing", "k": 39, "weights": "softmax"}, "n-pair", "pass at most 38"),
         ({"positives": "own", "k": 39, "weights": "softmax"}, "supcon", ""),
@@ -129,6 +136,13 @@ def test_neighbors_that_leave_no_negatives_are_refused(neighbors, loss, advice):
         return
     with pytest.raises(InputError, match=f"are 40 training clips, so that no clip is a negative; {advice}"):
         prepare(config, pairs_of(12))
+
+
+@pytest.mark.parametrize("weight", [0, 1])
+def test_labels_train_without_negatives(weight):
+    data = synthetic(classes=3, train=40, valid=15, test=15, dimensions=(6, 5))
+    settings = {**SMALL, "loss.weight": weight, "neighbors.positives": "own", "neighbors.k": 39}
+    assert aadml.fit(to_splits(data), method="few-labels", settings=settings, epochs=1)
 
 
 def test_neighbors_of_two_clips_are_refused():

@@ -67,7 +67,7 @@ def plan_ablation(
 
     def reference(point: Point) -> Point | None:
         if baseline is not None:
-            config = at_most((again | point.settings).then(baseline).applied(base, proxies_of(axes)), max_epochs)
+            config = at_most((again | point.settings).then(baseline).applied(base, proxies_of(base, axes)), max_epochs)
             return Point(point.settings | baseline, config) if baseline.values else None
         if not anchored:
             return crossed[0]

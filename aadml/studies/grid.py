@@ -190,13 +190,14 @@ def points(base: Config | ConfigFile, axes: Sequence[Axis], again: Overrides) ->
         raise InputError(f"--over: {max(keys, key=keys.count)} occurs twice; pass all of its values in one --over")
     crossed = itertools.product(*(axis.values for axis in axes))
     settings = [Overrides(dict(zip(keys, values, strict=True))) for values in crossed]
-    proxies = proxies_of(axes)
+    proxies = proxies_of(base, axes)
     return [Point(values, (again | values).applied(base, proxies)) for values in settings]
 
 
-def proxies_of(axes: Sequence[Axis]) -> list[str]:
-    """Return the names of the proxies among the values of axes."""
+def proxies_of(base: Config | ConfigFile, axes: Sequence[Axis]) -> list[str]:
+    """Return the names of the proxies in a config and among the values of axes."""
     values = [value for axis in axes if axis.key in ("proxy", "proxy.name") for value in axis.values]
+    values.append(base.values.get("proxy"))
     names = [value.get("name") if isinstance(value, Mapping) else value for value in values]
     return [name for name in names if isinstance(name, str) and name in PROXIES]
 

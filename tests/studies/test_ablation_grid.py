@@ -52,6 +52,19 @@ def test_an_option_of_an_own_proxy_of_an_axis_changes_nothing_with_the_other_pro
         plan_ablation(base, axes, [0], baseline, Overrides())
 
 
+@pytest.mark.parametrize("baseline", [{"loss": "hinge"}, {"proxy": "identity"}])
+def test_an_option_of_an_own_proxy_of_the_base_changes_nothing_with_the_proxy_of_the_baseline(baseline):
+    consent_to(place := f"{__name__}:Smoothed")
+    changed = {"proxy": place, "proxy.share": 0.3}
+    base = assemble(data="x.h5", settings={"loss": "triplet", **changed})
+    axes = [Axis("proxy.share", (0.2, 0.5))]
+    ablation = plan_ablation(base, axes, [0], Overrides(baseline), Overrides())
+    assert [cell.config["proxy"].get("share") for cell in ablation.cells] == [0.2, 0.5, None]
+    axes = [Axis("loss", ("triplet", "hinge"))]
+    ablation = plan_ablation(base, axes, [0], Overrides({"loss": "nt-xent"}), Overrides(changed))
+    assert [cell.config["proxy"].get("share") for cell in ablation.cells] == [0.3, 0.3, None]
+
+
 def test_without_a_proxy_every_cell_is_compared_with_the_first_and_with_none_nothing_is():
     base, axes = assemble(data="x.h5", settings={"loss": "triplet"}), [parse_axis("label_loss=ce,row-norm,mse")]
     names = [f"label_loss={name}" for name in ("ce", "row-norm", "mse")]

@@ -55,7 +55,7 @@ class EntrySection(OwnSection):
 
     @property
     def is_outside(self) -> bool:
-        """Whether the entry is code from outside aadml."""
+        """Whether the entry is not part of aadml: code from outside aadml, or an unknown name."""
         return not self.table.is_own(self.name)
 
     @property
@@ -117,6 +117,8 @@ def is_named(kind: object) -> TypeGuard[type[EntrySection]]:
 def stored_section(key: str, kind: Any, value: Any) -> Any:
     """Build a section from a file written by aadml; code from outside aadml is not imported.
 
+    The section of an entry that is not part of aadml is not checked, because its package may not be installed.
+
     Args:
         key: name of the section.
         kind: type of the section.
@@ -126,7 +128,7 @@ def stored_section(key: str, kind: Any, value: Any) -> Any:
         The section, or `value` itself if `value` is not a mapping.
 
     Raises:
-        InputError: the entry does not exist, or an option is unknown, missing or no longer possible.
+        InputError: an option of an entry of aadml is unknown, missing or no longer possible.
     """
     if not isinstance(value, Mapping):
         return value

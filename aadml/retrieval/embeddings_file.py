@@ -226,7 +226,7 @@ def _matrix(values: NDArray[Any], where: str) -> NDArray[Any]:
             f"{where} has type {values.dtype} and shape {values.shape}; pass numbers of shape (n, d), with "
             "n and d above 0"
         )
-    return values.astype(np.float32)  # the precision of audits and checksums
+    return values.astype(np.float32, copy=False)  # the precision of audits and checksums
 
 
 def _column(values: NDArray[Any], where: str, count: int) -> NDArray[Any]:

@@ -39,13 +39,10 @@ def atomic_path(path: str | os.PathLike[str], *, durable: bool = True, private: 
         # the name is stored before the creation of the file, which Ctrl-C may interrupt
         temporary = final.parent / f".{final.stem[:80]}.{secrets.token_hex(4)}.partial{final.suffix}"
         temporary.touch(0o600, exist_ok=False)
+        created = temporary.stat()
         yield temporary
         if not private:
-            before = final.stat() if final.exists() else None
-            for owner in ((-1, before.st_gid), (before.st_uid, -1)) if before else ():
-                with suppress(OSError):
-                    os.chown(temporary, *owner)
-            temporary.chmod(before.st_mode & 0o777 if before else 0o666 & ~_umask())
+            _hand_on(final, temporary, created)
         if durable:
             flush_to_disk(temporary)
         temporary.replace(final)
@@ -105,6 +102,30 @@ def refuse_links(*places: Path) -> None:
 def target_of(link: Path) -> Path:
     """Return the target of a symbolic link; any other path is returned as it is."""
     return Path(os.path.realpath(link)) if link.is_symlink() else link
+
+
+def _hand_on(final: Path, temporary: Path, created: os.stat_result) -> None:
+    """Give the temporary file the permissions of the replaced file, and its owner and group as far as permitted.
+
+    The folder may be writable for other users. Only the file that was created is therefore given away, and no link is
+    followed. If the group cannot be set, it has no more permissions than other users.
+    """
+    handle = os.open(temporary, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        status, mode = os.fstat(handle), 0o666 & ~_umask()
+        if status.st_nlink > 1:
+            return
+        if final.exists():
+            before, own = final.stat(), os.path.samestat(status, created)
+            for owner in ((-1, before.st_gid), (before.st_uid, -1)) if own else ():
+                with suppress(OSError):
+                    os.fchown(handle, *owner)
+            mode = before.st_mode & 0o777
+            if os.fstat(handle).st_gid != before.st_gid:
+                mode &= ~0o070 | (mode & 0o007) << 3
+        os.fchmod(handle, mode)
+    finally:
+        os.close(handle)
 
 
 def _require_file_path(final: Path) -> None:

@@ -17,8 +17,12 @@ from typing import Any
 
 KILLED = 77
 REFUSED = 2
-CALLS = ("mkdir", "open", "write", "ftruncate", "truncate", "chmod", "fsync", "rename", "replace", "unlink", "rmdir")
-"""Functions of the module `os` by which this package changes files; `audited` checks that there are no others."""
+CALLS = ("mkdir", "open", "write", "ftruncate", "truncate", "fchown", "fchmod", "fsync", "rename", "replace",
+         "unlink", "rmdir")  # fmt: skip
+"""Functions of the module `os` by which this package changes files.
+
+tests/runs/test_fault_injection.py checks that there are no others.
+"""
 
 GROWING = ("mkdir", "open", "write")
 """Calls that fail on a full disk."""

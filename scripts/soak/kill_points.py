@@ -147,7 +147,7 @@ def page(tallies: Sequence[Tally]) -> str:
     lines = [
         "# Kills at every point of a training", "",
         "Made by `scripts/soak/kill_points`. A training in a forked child ends by `os._exit` at each point at which it",
-        "changes the disk: before every `mkdir`, `open`, `write`, `truncate`, `chmod`, `fsync`, `rename` and `unlink`",
+        "changes the disk: before every `mkdir`, `open`, `write`, `truncate`, `fchmod`, `fsync`, `rename` and `unlink`",
         "(which is also after the one before), in the middle of every `write`, and after the last call. Then it is",
         "resumed, or trained anew where it had not begun, and its folder must hold the files and bytes of the",
         "uninterrupted training (but for seconds and the run's id); files that are not the run's are untouched.", "",

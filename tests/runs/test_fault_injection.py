@@ -90,10 +90,14 @@ def test_nothing_changes_a_run_folder_by_a_call_that_is_not_watched(complete, tm
     """Python reports every such call but `write` and `fsync` to audit hooks, whoever makes it."""
     folder, reported, seen = tmp_path / "run", [], []
     words = {"open": "open", "os.mkdir": "mkdir", "os.rename": "rename", "os.remove": "unlink", "os.rmdir": "rmdir",
-             "os.truncate": "truncate", "os.chmod": "chmod", "os.link": "link", "os.symlink": "symlink"}  # fmt: skip
+             "os.truncate": "truncate", "os.chmod": "fchmod", "os.chown": "fchown", "os.link": "link",
+             "os.symlink": "symlink"}  # fmt: skip
 
     def hook(event, arguments):
-        if event in words and isinstance(arguments[0], str | os.PathLike) and str(arguments[0]).startswith(str(folder)):
+        place = arguments[0] if arguments else None
+        if event in ("os.chmod", "os.chown") and isinstance(place, int):
+            place = Path(f"/proc/self/fd/{place}").readlink()
+        if event in words and isinstance(place, str | os.PathLike) and str(place).startswith(str(folder)):
             flags = arguments[2] if event == "open" else os.O_WRONLY
             if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
                 reported.append(words[event])

@@ -1,6 +1,7 @@
 import os
 import re
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -108,17 +109,43 @@ def test_what_is_replaced_hands_on_its_permissions(tmp_path, mode):
 def test_what_is_replaced_hands_on_its_owner_and_its_group_as_far_as_permitted(tmp_path, monkeypatch):
     file, calls = tmp_path / "file.txt", []
 
-    def chown(path, *owner):
+    def fchown(handle, *owner):
         calls.append(owner)
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert stat.S_IMODE(os.fstat(handle).st_mode) == 0o600
         raise PermissionError
 
-    monkeypatch.setattr(os, "chown", chown)
+    monkeypatch.setattr(os, "fchown", fchown)
     write_text(file, "old")
     assert not calls
     write_text(file, "new")
     assert calls == [(-1, file.stat().st_gid), (file.stat().st_uid, -1)]
     assert file.read_text() == "new"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may give files away")
+def test_a_group_that_cannot_be_kept_has_the_permissions_of_others(tmp_path, monkeypatch):
+    file = tmp_path / "file.txt"
+    file.write_text("old")
+    os.chown(file, -1, 4242)
+    file.chmod(0o664)
+    monkeypatch.setattr(os, "fchown", lambda *_: (_ for _ in ()).throw(PermissionError))
+    write_text(file, "new")
+    assert (file.stat().st_gid, stat.S_IMODE(file.stat().st_mode)) == (os.getgid(), 0o644)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may give files away")
+@pytest.mark.parametrize("swap", ["symlink_to", "hardlink_to"])
+def test_a_file_that_another_user_puts_in_place_of_the_temporary_file_is_not_given_away(tmp_path, swap):
+    file, victim = tmp_path / "file.txt", tmp_path / "victim.txt"
+    file.write_text("old")
+    os.chown(file, 4242, 4242)
+    victim.write_text("secret")
+    victim.chmod(0o600)
+    with suppress(InputError), atomic_path(file) as temporary:
+        temporary.unlink()
+        getattr(temporary, swap)(victim)
+    assert (victim.stat().st_uid, victim.stat().st_gid) == (0, 0)
+    assert stat.S_IMODE(victim.stat().st_mode) == 0o600
 
 
 def test_the_temporary_file_is_private_and_on_the_disk_before_it_replaces_the_file(tmp_path, monkeypatch):

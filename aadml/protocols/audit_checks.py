@@ -260,33 +260,43 @@ def duplicates(case: Case) -> Outcome:
     """Check that no id, sound file or feature vector of the scored split is also in another split.
 
     Sound files are compared by their SHA-256. Nearly equal feature vectors count as equal. Texts are not compared. A
-    model on other data is compared with its training data, without ids, because row numbers of different data agree.
+    model on other data is also compared with its training data, without ids, because row numbers of different data
+    agree. Without this comparison, the check does not pass.
     """
-    training = case.training
-    if training is not None and not len(training.train):
-        return Verdict.NOT_CHECKABLE, "these data differ from the training data of the model, which cannot be read"
     others = {name: case.splits[name] for name in ("train", "valid", "test") if name != case.split}
-    if training is not None:
-        others = {f"{name} of the run": training[name] for name in ("train", "valid")}
-    others = {name: clips for name, clips in others.items() if len(clips)}
-    if not others:
-        return Verdict.NOT_CHECKABLE, "the data have no other split to compare"
-    ids = set() if training is not None else set(case.clips.ids)
-    counts = {f"ids also in {name}": len(ids & set(clips.ids)) for name, clips in others.items() if ids}
+    counts = {f"ids also in {name}": len({*case.clips.ids} & {*clips.ids}) for name, clips in others.items() if clips}
+    of_data, examples = _copies(case.clips, others)
+    counts |= of_data
+    missing = "" if counts else "the data have no other split to compare"
+    if case.training is not None:
+        names = {"train of the run": case.training.train, "valid of the run": case.training.valid}
+        of_run, more = _copies(case.clips, names)
+        counts, examples = counts | of_run, examples + more
+        if not of_run:
+            missing = (
+                "the training data of the model cannot be read, are prepared differently, or have neither vectors "
+            )
+            missing += "nor sound files"
+    evidence = "; ".join(f"{count} {kind}" for kind, count in counts.items())
+    if any(counts.values()):
+        return Verdict.FAIL, f"{evidence} ({', '.join(examples[:SHOWN])} ...)" if examples else evidence
+    return (Verdict.NOT_CHECKABLE, missing) if missing else (Verdict.PASS, evidence)
+
+
+def _copies(scored: Clips, others: Mapping[str, Clips]) -> tuple[dict[str, int], list[str]]:
+    """Return the numbers of equal vectors and sound files by kind and split, and examples."""
+    counts: dict[str, int] = {}
     examples: list[str] = []
-    for modality, features in case.clips.features.items():
+    for modality, features in scored.features.items():
         if modality == "text" or not (isinstance(features, Tensor) or _is_sound(features)):
             continue  # different clips may have equal texts
         kind = "vectors also (or nearly)" if isinstance(features, Tensor) else "files also"
         for name, clips in others.items():
-            copies = (_similar_rows if isinstance(features, Tensor) else _equal_sounds)(case.clips, clips, modality)
-            counts[f"{modality} {kind} in {name}"] = len(copies)
-            examples += copies[:SHOWN]
-    if not counts:
-        return Verdict.NOT_CHECKABLE, "the data have neither vectors nor sound files to compare with training clips"
-    evidence = "; ".join(f"{count} {kind}" for kind, count in counts.items())
-    verdict = Verdict.FAIL if any(counts.values()) else Verdict.PASS
-    return verdict, evidence + (f" ({', '.join(examples[:SHOWN])} ...)" if examples else "")
+            if len(clips):
+                copies = (_similar_rows if isinstance(features, Tensor) else _equal_sounds)(scored, clips, modality)
+                counts[f"{modality} {kind} in {name}"] = len(copies)
+                examples += copies[:SHOWN]
+    return counts, examples
 
 
 def _similar_rows(clips: Clips, others: Clips, modality: Modality) -> list[str]:

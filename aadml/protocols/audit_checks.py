@@ -264,19 +264,16 @@ def duplicates(case: Case) -> Outcome:
     agree. Without this comparison, the check does not pass.
     """
     others = {name: case.splits[name] for name in ("train", "valid", "test") if name != case.split}
-    counts = {f"ids also in {name}": len({*case.clips.ids} & {*clips.ids}) for name, clips in others.items() if clips}
+    ids = {name: {*case.clips.ids} & {*clips.ids} for name, clips in others.items() if len(clips)}
     of_data, examples = _copies(case.clips, others)
-    counts |= of_data
+    counts = {f"ids also in {name}": len(common) for name, common in ids.items()} | of_data
     missing = "" if counts else "the data have no other split to compare"
     if case.training is not None:
         names = {"train of the run": case.training.train, "valid of the run": case.training.valid}
         of_run, more = _copies(case.clips, names)
         counts, examples = counts | of_run, examples + more
         if not of_run:
-            missing = (
-                "the training data of the model cannot be read, are prepared differently, or have neither vectors "
-            )
-            missing += "nor sound files"
+            missing = "the model's training data cannot be compared: unreadable, of other shape, or without vectors"
     evidence = "; ".join(f"{count} {kind}" for kind, count in counts.items())
     if any(counts.values()):
         return Verdict.FAIL, f"{evidence} ({', '.join(examples[:SHOWN])} ...)" if examples else evidence

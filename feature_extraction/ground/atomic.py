@@ -105,7 +105,7 @@ def target_of(link: Path) -> Path:
 
 
 def _hand_on(final: Path, temporary: Path, created: os.stat_result) -> None:
-    """Give the temporary file the permissions of the replaced file, and its owner and group as far as permitted.
+    """Copy the permissions of the replaced file to the temporary file, and its owner and group if permitted.
 
     The folder may be writable for other users. Only the file that was created is therefore given away, and no link is
     followed. If the group cannot be set, it has no more permissions than other users.
@@ -116,8 +116,8 @@ def _hand_on(final: Path, temporary: Path, created: os.stat_result) -> None:
         if status.st_nlink > 1:
             return
         if final.exists():
-            before, own = final.stat(), os.path.samestat(status, created)
-            for owner in ((-1, before.st_gid), (before.st_uid, -1)) if own else ():
+            before, unchanged = final.stat(), os.path.samestat(status, created)
+            for owner in ((-1, before.st_gid), (before.st_uid, -1)) if unchanged else ():
                 with suppress(OSError):
                     os.fchown(handle, *owner)
             mode = before.st_mode & 0o777

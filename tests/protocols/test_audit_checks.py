@@ -83,7 +83,7 @@ def test_a_model_on_other_data_is_compared_with_its_training_data_by_features(su
     unknown = of_clips(rows.select(torch.arange(0)))
     verdict, evidence = finding(unknown)
     assert verdict is Verdict.NOT_CHECKABLE
-    assert evidence.startswith("the training data of the model cannot be read")
+    assert evidence.startswith("the model's training data cannot be compared")
     splits = replace(splits, **{("valid" if split != "valid" else "train"): replace(rows, ids=tuple("abcd"))})
     assert finding(unknown)[0] is Verdict.FAIL  # the data alone show the copies
 
@@ -93,7 +93,7 @@ def test_media_of_other_data_cannot_be_compared_without_ids(subject):
     case = SimpleNamespace(clips=clips, splits=subject.splits, training=subject.splits, split="test")
     verdict, evidence = duplicates(case)
     assert verdict is Verdict.NOT_CHECKABLE
-    assert evidence.endswith("neither vectors nor sound files")
+    assert evidence.endswith("or without vectors")
 
 
 def test_clips_that_are_copied_with_noise_are_found(subject):

@@ -52,7 +52,7 @@ class ArrayCache:
     @cached_property
     def _used(self) -> list[int]:
         """Bytes in the folder, as a list of one number, without files that other processes add later."""
-        return [sum(path.stat().st_size for path in _path("").parent.glob("*.safetensors"))]
+        return [sum(path.stat().st_size for path in _path("").parent.glob("[!.]*.safetensors"))]  # no temporary files
 
 
 def _path(key: str) -> Path:

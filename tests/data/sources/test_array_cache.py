@@ -43,3 +43,12 @@ def test_the_cache_stays_within_its_budget_and_warns_if_it_cannot_be_written(tmp
     ArrayCache(1 << 20).add("e", np.arange(3.0))
     assert "decoded media are not cached (" in caplog.text
     assert "set AADML_CACHE to a folder that can be written" in caplog.text
+
+
+def test_temporary_files_of_other_processes_do_not_count(tmp_path, monkeypatch):
+    monkeypatch.setenv("AADML_CACHE", str(tmp_path))
+    ArrayCache(10**6).add("a", np.arange(3.0))
+    folder = next(tmp_path.rglob("decoded"))
+    (folder / ".0.12345678.partial.safetensors").symlink_to(folder / "renamed meanwhile")
+    ArrayCache(10**6).add("b", np.arange(3.0))
+    assert ArrayCache(10**6).get("b") is not None

@@ -273,7 +273,7 @@ def duplicates(case: Case) -> Outcome:
         of_run, more = _copies(case.clips, names)
         counts, examples = counts | of_run, examples + more
         if not of_run:
-            missing = "the model's training data cannot be compared: unreadable, of other shape, or without vectors"
+            missing = "the model's training data cannot be compared: unreadable, prepared otherwise, or without vectors"
     evidence = "; ".join(f"{count} {kind}" for kind, count in counts.items())
     if any(counts.values()):
         return Verdict.FAIL, f"{evidence} ({', '.join(examples[:SHOWN])} ...)" if examples else evidence

@@ -1,13 +1,18 @@
 """Exact search in one modality: a fast product selects candidates, and the scores of `aadml.retrieval` rank them.
 
-The error of the product in float32 has a known bound. An item is a candidate unless its product is below the k-th
-largest product by more than twice the bound. The scores of the candidates are computed in float64. The result
-equals the result of an exhaustive search in float64.
+The error of the product has a known bound. An item is a candidate unless its product is below the k-th largest product
+by more than twice the bound. The scores of the candidates are computed in float64. The result equals the result of an
+exhaustive search in float64.
+
+For three or more blocks of queries, cosines are computed in bfloat16 where this is faster than in float32. A query with
+too many candidates is compared again in float32.
 """
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -23,6 +28,8 @@ from aadml.retrieval.scores import Indices, pair_scores
 Floats = NDArray[np.floating[Any]]
 Hidden = Callable[[int], NDArray[np.bool_]]
 """Number of a query -> whether each item (n,) is excluded from the results."""
+
+Excluded = NDArray[np.bool_] | None
 
 _ROUNDING = 2.0**-24  # the largest relative error of one operation in float32
 _PRODUCTS, _BLOCK = 1 << 26, 64  # largest numbers of scores and of queries in a block
@@ -100,15 +107,19 @@ class Gallery:
         if not np.isfinite(queries.numpy()).all():
             raise InputError("the query contains NaN or infinity; pass finite vectors")
         step = max(1, min(_BLOCK, len(queries), _PRODUCTS // max(1, len(self))))
+        starts = range(0, len(queries), step)
+        seconds = [0.0, 0.0] if len(starts) > 2 and self._may_be_rounded else [0.0]
         room = np.empty((step, len(self)), dtype=np.float32)
-        for start in range(0, len(queries), step):
+        for start in starts:
             block = queries[start : start + step]
-            excluded = (None if hidden is None else hidden(start + number) for number in range(len(block)))
-            scored = zip(*self._products(block, room[: len(block)]), excluded, strict=True)
-            chosen = [_largest(products, k, margin, left_out) for products, margin, left_out in scored]
+            excluded = [None if hidden is None else hidden(start + number) for number in range(len(block))]
+            form = seconds.index(min(seconds))  # 0 (float32) for the first block, 1 for the second, then the faster
+            rounded, begin = self._rounded if form else None, time.perf_counter()
+            chosen = self._candidates(block, k, excluded, room, rounded)
             counts = [len(rows) for rows in chosen]
             rows, numbers = np.concatenate(chosen), np.repeat(np.arange(len(block)), counts)
             scores = self._scores(block, numbers, rows)
+            seconds[form] = seconds[form] or time.perf_counter() - begin
             for query, end, count in zip(block, np.cumsum(counts), counts, strict=True):
                 part = slice(end - count, end)
                 best = self._order(query, rows[part], scores[part])[:k]
@@ -130,30 +141,58 @@ class Gallery:
         single = [pair_scores(query, items, self.similarity) for query in pairs.unbind(1)]
         return np.asarray(sum(single) / len(single))
 
-    def _products(self, queries: Tensor, room: Floats) -> tuple[Floats, Floats]:
-        """Compute the scores of b queries up to a factor and a term that are equal for all items, with error bounds.
+    def _candidates(
+        self, queries: Tensor, k: int, excluded: list[Excluded], room: Floats, rounded: tuple[Tensor, float] | None
+    ) -> list[Indices]:
+        """Return rows that contain the k best items of each of b queries, in ascending order.
 
         Args:
             queries: (b, q, d) float32.
-            room: buffer (b, n) float32 for the scores.
-
-        Returns:
-            Scores (b, n), and a bound (b,) on the error of any score, infinite if float32 allows no bound.
+            k: at least 1.
+            excluded: for each query, booleans (n,) that are true for excluded items, or None.
+            room: buffer (at least b, n) float32 for products.
+            rounded: `_rounded`, to compare in bfloat16 first. A query with too many candidates is then compared again
+                in float32.
         """
         values = (_code(queries) if self.similarity == "hamming" else queries).numpy()
         lengths = np.linalg.norm(values.astype(np.float64), axis=2)
         if self.similarity == "cosine":
             values = (values / np.where(lengths == 0, 1, lengths)[:, :, None]).astype(np.float32)
+        total, errors = values.sum(axis=1), self._errors(lengths)
+        chosen: dict[int, Indices] = {}
+        if rounded:
+            vectors, error = rounded
+            short = torch.from_numpy(total).bfloat16()
+            lost = np.linalg.norm(total - short.float().numpy(), axis=1) * (1 + error)
+            lost += np.linalg.norm(total, axis=1) * (error + 2.0**-8)
+            parts = map(_largest, short @ vectors.T, repeat(k), errors + 1.01 * lost, excluded)
+            chosen = {number: rows for number, rows in enumerate(parts) if len(rows) <= 10 * k + len(self) // 200}
+        waiting = [number for number in range(len(queries)) if number not in chosen]
+        for number, row in zip(waiting, self._products(total[waiting], queries.shape[1], room), strict=True):
+            chosen[number] = _largest(row, k, errors[number], excluded[number])
+        return [chosen[number] for number in range(len(queries))]
+
+    def _products(self, values: Floats, count: int, room: Floats) -> Tensor:
+        """Compute the scores (b, n) of items up to a factor and a term that are equal for all items.
+
+        Args:
+            values: (b, d), each the sum of `count` queries.
+            count: number of queries in a sum.
+            room: buffer (at least b, n) for the scores.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
-            products = np.matmul(values.sum(axis=1), self._compared.T, out=room)
+            products = np.matmul(values, self._compared.T, out=room[: len(values)])
             if self.similarity == "cosine":
                 products *= self._factors
             elif self.similarity == "euclidean":  # half of the negative squared distance
-                products -= values.shape[1] * self._factors
-        return products, self._errors(lengths)
+                products -= count * self._factors
+        return torch.from_numpy(products)
 
     def _errors(self, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the error bound (b,) of `_products` for query vectors with norms `lengths` (b, q)."""
+        """Return the error bound (b,) of `_products` for query vectors with norms `lengths` (b, q).
+
+        The bound is infinite if float32 allows no bound.
+        """
         smallest, largest = self._range
         if self.vectors.shape[1] > 1 << 20 or not smallest > 1e-15 or not largest < 1e15:
             return np.full(len(lengths), np.inf)
@@ -168,6 +207,22 @@ class Gallery:
     @cached_property
     def _compared(self) -> NDArray[np.float32]:
         return np.asarray((_code(self.vectors) if self.similarity == "hamming" else self.vectors).numpy())
+
+    @property
+    def _may_be_rounded(self) -> bool:
+        """Whether cosines in bfloat16 are tried; without AVX-512, their products are far slower than in float32."""
+        return self.similarity == "cosine" and torch.backends.cpu.get_cpu_capability() == "AVX512"
+
+    @cached_property
+    def _rounded(self) -> tuple[Tensor, float]:
+        """Unit vectors (n, d) in bfloat16, and the largest norm of a rounding error."""
+        rounded, largest = torch.empty_like(self.vectors, dtype=torch.bfloat16), 0.0
+        for start in range(0, len(self), 1 << 14):
+            rows = slice(start, start + (1 << 14))
+            unit = self.vectors[rows] * torch.from_numpy(self._factors[rows, None])
+            rounded[rows] = unit
+            largest = max(largest, float((unit - rounded[rows]).norm(dim=1).max()))
+        return rounded, largest
 
     @cached_property
     def _lengths(self) -> NDArray[np.float64]:
@@ -190,8 +245,8 @@ class Gallery:
             return (self._lengths**2 / 2).astype(np.float32)
 
 
-def _largest(values: Floats, k: int, margin: float, hidden: NDArray[np.bool_] | None) -> Indices:
-    """Return the ascending indices of the values that are at least the k-th largest value minus twice the margin.
+def _largest(values: Tensor, k: int, margin: float, hidden: Excluded) -> Indices:
+    """Return the ascending indices of the values that are at least a value below the k-th largest by twice the margin.
 
     Excluded values are left out first. For at most k remaining values, or an infinite margin, the indices of all
     remaining values are returned.
@@ -206,14 +261,19 @@ def _largest(values: Floats, k: int, margin: float, hidden: NDArray[np.bool_] | 
     if k >= shown or not np.isfinite(margin):
         return np.arange(len(values)) if hidden is None else np.flatnonzero(~hidden)
     if hidden is not None:
-        values = np.where(hidden, np.float32(-np.inf), values)
+        values = values.masked_fill(torch.from_numpy(hidden), -torch.inf)
     groups = len(values) // _GROUP
-    high = values
-    if groups > 2 * k:  # k groups reach a value, so k values reach it
-        largest = values[: groups * _GROUP].reshape(_GROUP, groups).max(axis=0)
-        high = values[values >= np.partition(largest, groups - k)[groups - k]]
-    bound = np.float32(np.partition(high, len(high) - k)[len(high) - k] - 2 * margin)
-    return np.flatnonzero(values >= np.nextafter(bound, np.float32(-np.inf)))
+    grouped = groups * _GROUP if groups > 2 * k else 0
+    rest = values[grouped:].float().numpy()
+    if not grouped:
+        return np.flatnonzero(rest >= np.partition(rest, len(rest) - k)[len(rest) - k].astype(np.float64) - 2 * margin)
+    parts = values[:grouped].view(_GROUP, groups)
+    highest = parts.amax(0).float().numpy()  # k groups reach a value, so k values reach it
+    bound = np.partition(highest, groups - k)[groups - k].astype(np.float64) - 2 * margin
+    chosen = np.flatnonzero(highest >= bound)
+    members = parts.index_select(1, torch.from_numpy(chosen)).float().numpy() >= bound
+    rows = (np.arange(0, grouped, groups)[:, None] + chosen)[members]
+    return np.concatenate([np.sort(rows), np.flatnonzero(rest >= bound) + grouped])
 
 
 def _code(values: Tensor) -> Tensor:

@@ -101,6 +101,32 @@ def test_many_queries_find_what_each_finds_among_the_items_that_are_not_hidden(k
             assert (found.tolist(), scores.tolist()) == (rows[places].tolist(), wanted.tolist())
 
 
+@pytest.mark.parametrize("kind", [*KINDS, "directions"])
+def test_products_in_bfloat16_find_what_products_in_float32_find(kind, monkeypatch):
+    clock = iter([0, 9, *range(10, 100)])  # the first block, in float32, is the slowest
+    monkeypatch.setattr("aadml.search.exact_search.time.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("aadml.search.exact_search._BLOCK", 4)
+    monkeypatch.setattr(Gallery, "_may_be_rounded", True)
+    again = []
+    float32 = Gallery._products
+    monkeypatch.setattr(Gallery, "_products", lambda self, v, *a: again.append(len(v)) or float32(self, v, *a))
+    vectors, asked = drawn("normal" if kind == "directions" else kind, 5050, 32, 0), drawn("normal", 40, 32, 1)
+    vectors = vectors + (torch.arange(5050) % 50)[:, None] if kind == "directions" else vectors
+    gallery = Gallery(vectors, "cosine")
+    hidden = np.random.default_rng(2).random((40, 5050)) < 0.4
+    for k, left_out in ((1, None), (20, None), (20, lambda query: hidden[query]), (3000, None)):
+        again.clear()
+        clock = iter([0, 9, *range(10, 100)])
+        many = list(gallery.best_of_each(asked[:, None], k, left_out))
+        assert len(again) == 10  # one call for each block, for the queries that bfloat16 does not decide
+        assert sum(again) == 4 if kind == "normal" and k < 3000 else sum(again) >= 4
+        for number in range(0, 40, 3):
+            rows = np.arange(5050) if left_out is None else np.flatnonzero(~hidden[number])
+            places, scores = gallery.only(rows).best(asked[number : number + 1], k)
+            assert many[number][0].tolist() == rows[places].tolist()
+            assert many[number][1].tolist() == scores.tolist()
+
+
 def test_an_item_in_every_group_is_found_where_best_items_lie_together():
     vectors = drawn("normal", 5000, 4, 0)
     vectors[1000:1400] += 20

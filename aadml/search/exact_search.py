@@ -165,14 +165,15 @@ class Gallery:
             short = torch.from_numpy(total).bfloat16()
             lost = np.linalg.norm(total - short.float().numpy(), axis=1) * (1 + error)
             lost += np.linalg.norm(total, axis=1) * (error + 2.0**-8)
-            parts = map(_largest, short @ vectors.T, repeat(k), errors + 1.01 * lost, excluded)
+            products = (row.float().numpy() for row in short @ vectors.T)
+            parts = map(_largest, products, repeat(k), errors + 1.01 * lost, excluded)
             chosen = {number: rows for number, rows in enumerate(parts) if len(rows) <= 10 * k + len(self) // 200}
         waiting = [number for number in range(len(queries)) if number not in chosen]
         for number, row in zip(waiting, self._products(total[waiting], queries.shape[1], room), strict=True):
             chosen[number] = _largest(row, k, errors[number], excluded[number])
         return [chosen[number] for number in range(len(queries))]
 
-    def _products(self, values: Floats, count: int, room: Floats) -> Tensor:
+    def _products(self, values: Floats, count: int, room: Floats) -> Floats:
         """Compute the scores (b, n) of items up to a factor and a term that are equal for all items.
 
         Args:
@@ -186,7 +187,7 @@ class Gallery:
                 products *= self._factors
             elif self.similarity == "euclidean":  # half of the negative squared distance
                 products -= count * self._factors
-        return torch.from_numpy(products)
+        return products
 
     def _errors(self, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the error bound (b,) of `_products` for query vectors with norms `lengths` (b, q).
@@ -245,35 +246,28 @@ class Gallery:
             return (self._lengths**2 / 2).astype(np.float32)
 
 
-def _largest(values: Tensor, k: int, margin: float, hidden: Excluded) -> Indices:
-    """Return the ascending indices of the values that are at least a value below the k-th largest by twice the margin.
+def _largest(values: Floats, k: int, margin: float, hidden: Excluded) -> Indices:
+    """Return the ascending indices of the k largest values, and of other values that may belong to them.
 
     Excluded values are left out first. For at most k remaining values, or an infinite margin, the indices of all
     remaining values are returned.
 
     Args:
-        values: (n,).
+        values: (n,) float32.
         k: at least 1.
-        margin: not negative.
+        margin: bound on the error of a value.
         hidden: (n,) whether a value is excluded; None excludes no value.
     """
     shown = len(values) if hidden is None else len(values) - int(hidden.sum())
     if k >= shown or not np.isfinite(margin):
         return np.arange(len(values)) if hidden is None else np.flatnonzero(~hidden)
     if hidden is not None:
-        values = values.masked_fill(torch.from_numpy(hidden), -torch.inf)
-    groups = len(values) // _GROUP
-    grouped = groups * _GROUP if groups > 2 * k else 0
-    rest = values[grouped:].float().numpy()
-    if not grouped:
-        return np.flatnonzero(rest >= np.partition(rest, len(rest) - k)[len(rest) - k].astype(np.float64) - 2 * margin)
-    parts = values[:grouped].view(_GROUP, groups)
-    highest = parts.amax(0).float().numpy()  # k groups reach a value, so k values reach it
-    bound = np.partition(highest, groups - k)[groups - k].astype(np.float64) - 2 * margin
-    chosen = np.flatnonzero(highest >= bound)
-    members = parts.index_select(1, torch.from_numpy(chosen)).float().numpy() >= bound
-    rows = (np.arange(0, grouped, groups)[:, None] + chosen)[members]
-    return np.concatenate([np.sort(rows), np.flatnonzero(rest >= bound) + grouped])
+        values = np.where(hidden, np.float32(-np.inf), values)
+    groups, high = len(values) // _GROUP, values
+    if groups > 2 * k:  # k groups reach a value, so k values reach it
+        high = values[: groups * _GROUP].reshape(_GROUP, groups).max(axis=0)
+    bound = np.float32(np.partition(high, len(high) - k)[len(high) - k] - 2 * margin)
+    return np.flatnonzero(values >= np.nextafter(bound, np.float32(-np.inf)))
 
 
 def _code(values: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from aadml.comparison.arrays import Array, ArrayLike, Media, paths_of, require_finite_embeddings, to_rows
@@ -30,8 +31,10 @@ from aadml.model.facts import Facts
 from aadml.model.mteb_model import MtebModel
 from aadml.model.packing import CARD, FACTS, WEIGHTS, ModelRecord, pack_tensors
 from aadml.model.sharing import push
+from aadml.retrieval.exact_search import Gallery
+from aadml.retrieval.frame_word import FRAME_WORD
 from aadml.retrieval.record import EvaluationRecord
-from aadml.retrieval.scores import score_source
+from aadml.retrieval.scores import require_comparable, score_source
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -132,7 +135,9 @@ class Model:
         return next(iter(embedded.values())) if len(embedded) == 1 else embedded
 
     def similarity(self, a: ArrayLike, b: ArrayLike) -> Array:
-        """Compute the similarity of embeddings, as in evaluations of this model; larger is more similar.
+        """Compute the similarity of embeddings, in the unit of the similarity; larger is more similar.
+
+        Evaluations of this model rank by this similarity.
 
         Args:
             a: embeddings (n, e) or (e,).
@@ -146,7 +151,7 @@ class Model:
                 the other argument.
         """
         (queries, back), (gallery, _) = to_rows(a, "a"), to_rows(b, "b")
-        scores = torch.from_numpy(np.asarray(self._scores(queries, gallery)))
+        scores = torch.from_numpy(self._scores(queries, gallery))
         return back(scores[:, 0] if np.ndim(b) == 1 else scores)
 
     @checked_call
@@ -159,7 +164,8 @@ class Model:
             k: number of items, at most m.
 
         Returns:
-            Scores of the k best items and their rows in the gallery, each (n, k), or (k,) for `queries` (e,).
+            Scores of the k best items, as by `similarity`, and their rows in the gallery, each (n, k), or (k,) for
+            `queries` (e,). Items of equal score are ordered as in `aadml search`.
 
         Raises:
             InputError: k is outside 1..m, or an argument is not a row or a matrix of finite numbers, is empty, or
@@ -176,10 +182,15 @@ class Model:
             raise InputError(
                 f"k is {k}, but the gallery has {len(items)} items; pass a whole number from 1 to {len(items)}"
             )
-        scores = self._scores(rows, items)
-        best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-        highest = np.take_along_axis(scores, best, axis=1)
-        return TopK(back(torch.from_numpy(highest)), back(torch.from_numpy(best)))
+        if self.method.similarity == FRAME_WORD:
+            scores = self._scores(rows, items)
+            best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+            highest = np.take_along_axis(scores, best, axis=1)
+        else:
+            require_comparable(rows, items, self.method.similarity)
+            hits = Gallery(items, self.method.similarity).best_of_each(rows[:, None], k)
+            best, highest = map(np.stack, zip(*hits, strict=True))
+        return TopK(back(torch.from_numpy(highest).float()), back(torch.from_numpy(best)))
 
     @checked_call
     def embed_clips(self, clips: Clips) -> Embeddings:
@@ -355,8 +366,10 @@ class Model:
         """
         return self.method.embed_all(self.scaling.features(features, modality), modality)
 
-    def _scores(self, queries: Tensor, gallery: Tensor) -> Any:
-        return score_source(queries, gallery, self.method.similarity).block(0, len(queries))
+    def _scores(self, queries: Tensor, gallery: Tensor) -> NDArray[np.float32]:
+        source = score_source(queries, gallery, self.method.similarity)
+        with np.errstate(over="ignore"):
+            return np.asarray(source.block(0, len(queries)) / source.scale, dtype=np.float32)
 
     def _known(self, name: str) -> Modality:
         if name not in self.modalities:

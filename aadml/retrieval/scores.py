@@ -45,6 +45,10 @@ class ScoreSource(Protocol):
     def shape(self) -> tuple[int, int]:
         """Numbers of queries and gallery items (q, n)."""
 
+    @property
+    def scale(self) -> float:
+        """Factor of the scores, a power of two."""
+
     def block(self, start: int, stop: int) -> Scores:
         """Return the scores (stop - start, n) of the queries start..stop; higher scores are better."""
 
@@ -54,6 +58,7 @@ class MatrixScores:
     """Precomputed scores, (q, n) floats."""
 
     matrix: Scores
+    scale: float = 1.0
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -76,6 +81,7 @@ class VectorScores:
         gallery: function that returns some of the mapped gallery vectors; see `Rows`.
         copies: indices (c,) of the gallery items that equal an earlier item, and indices (c,) of these earlier
             items.
+        scale: factor of the scores, a power of two.
         precision: type of the scores. Scores that are equal in this type are ties.
     """
 
@@ -84,6 +90,7 @@ class VectorScores:
     queries: Rows
     gallery: Rows
     copies: tuple[Indices, Indices]
+    scale: float
     precision: type[np.floating[Any]] = np.float32
 
     def block(self, start: int, stop: int) -> Scores:
@@ -125,27 +132,29 @@ def _digest(vectors: Tensor) -> Indices:
     return np.asarray((mixed ^ (mixed >> np.uint64(29))).sum(axis=1, dtype=np.uint64).view(np.int64))
 
 
-def cosine(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
-    """Return queries (q, d) and gallery (n, d) as `Rows` whose inner products are cosines.
+def cosine(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows, float]:
+    """Return queries (q, d) and gallery (n, d) as `Rows` whose inner products are cosines, and the scale 1.
 
     The inner products of a zero vector are 0.
     """
     q, g = _nonzero(_lengths(queries)), _nonzero(_lengths(gallery))
-    return (lambda a, b: queries[a:b].double() / q[a:b]), (lambda a, b: gallery[a:b].double() / g[a:b])
+    return (lambda a, b: queries[a:b].double() / q[a:b]), (lambda a, b: gallery[a:b].double() / g[a:b]), 1.0
 
 
-def dot(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
-    """Return queries (q, d) and gallery (n, d) as `Rows` whose inner products are scaled by a power of two.
+def dot(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows, float]:
+    """Return queries (q, d) and gallery (n, d) as `Rows` whose inner products are scaled, and this power of two.
 
     The absolute value of a scaled inner product is at most 1. The unscaled inner product of two posteriors is the
     probability of a common class.
     """
     q, g = _power(_lengths(queries).max()), _power(_lengths(gallery).max())
-    return (lambda a, b: queries[a:b].double() * q), (lambda a, b: gallery[a:b].double() * g)
+    return (lambda a, b: queries[a:b].double() * q), (lambda a, b: gallery[a:b].double() * g), q * g
 
 
-def euclidean(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
+def euclidean(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows, float]:
     """Return queries (q, d) and gallery (n, d) as `Rows` whose inner products are negative squared distances.
+
+    Also return the scale of the squared distances.
 
     The squared distances are scaled by a power of two to at most 1. The mean of the gallery is subtracted from both
     sets. The subtraction changes no distance, and reduces the rounding errors of small distances.
@@ -165,7 +174,7 @@ def euclidean(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
         scaled, norms, ones = centered(gallery[a:b])
         return torch.cat([scaled, ones, norms], 1)
 
-    return query_rows, gallery_rows
+    return query_rows, gallery_rows, scale * scale
 
 
 def _center_and_scale(queries: Tensor, gallery: Tensor) -> tuple[Tensor, float]:
@@ -174,8 +183,8 @@ def _center_and_scale(queries: Tensor, gallery: Tensor) -> tuple[Tensor, float]:
     return center, _power(torch.maximum(_lengths(queries, center).max(), _lengths(gallery, center).max())) / 2
 
 
-def hamming(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
-    """Return queries (q, d) and gallery (n, d) as `Rows` of sign codes.
+def hamming(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows, float]:
+    """Return queries (q, d) and gallery (n, d) as `Rows` of sign codes, and the scale of their inner products.
 
     The code of a positive value is 1, and the code of any other value is -1. The inner products are d minus twice
     the Hamming distance, scaled by a power of two.
@@ -185,10 +194,10 @@ def hamming(queries: Tensor, gallery: Tensor) -> tuple[Rows, Rows]:
     def query_rows(a: int, b: int) -> Tensor:
         return (2 * (queries[a:b] > 0).double() - 1) * scale
 
-    return query_rows, (lambda a, b: 2 * (gallery[a:b] > 0).double() - 1)
+    return query_rows, (lambda a, b: 2 * (gallery[a:b] > 0).double() - 1), scale
 
 
-SIMILARITIES: dict[str, Callable[[Tensor, Tensor], tuple[Rows, Rows]]] = {
+SIMILARITIES: dict[str, Callable[[Tensor, Tensor], tuple[Rows, Rows, float]]] = {
     "cosine": cosine,
     "dot": dot,
     "euclidean": euclidean,
@@ -229,8 +238,25 @@ def score_source(queries: Tensor, gallery: Tensor, similarity: str = "cosine") -
             input and packed words for the other input.
     """
     maps = lookup(SIMILARITIES | {FRAME_WORD: cosine}, similarity, "similarity")
-    sides = {"queries": queries, "gallery": gallery}
-    for side, vectors in sides.items():
+    require_comparable(queries, gallery, similarity)
+    q, g = queries.detach().cpu(), gallery.detach().cpu()
+    if similarity == FRAME_WORD:
+        return MatrixScores(frame_word_scores(q, g).numpy())
+    query_rows, gallery_rows, scale = maps(q, g)
+    if g.numel() <= MAPPED:
+        mapped = gallery_rows(0, len(g))
+        gallery_rows = lambda start, stop: mapped[start:stop]  # noqa: E731
+    return VectorScores((len(q), len(g)), q.shape[1], query_rows, gallery_rows, copies=find_copies(g), scale=scale)
+
+
+def require_comparable(queries: Tensor, gallery: Tensor, similarity: str) -> None:
+    """Check the arguments of `score_source`.
+
+    Raises:
+        InputError: an input is empty, is not a matrix, or contains NaN or infinity; or vectors of different
+            dimensions for a similarity other than "frame-word".
+    """
+    for side, vectors in {"queries": queries, "gallery": gallery}.items():
         if vectors.ndim != 2 or not vectors.numel():
             raise InputError(
                 f"{side}: the vectors have shape {tuple(vectors.shape)}; "
@@ -238,19 +264,11 @@ def score_source(queries: Tensor, gallery: Tensor, similarity: str = "cosine") -
             )
         if (row := nonfinite_row(vectors)) is not None:
             raise InputError(f"{side}: row {row} contains NaN or infinity; pass finite vectors")
-    if similarity == FRAME_WORD:
-        return MatrixScores(frame_word_scores(queries.detach().cpu(), gallery.detach().cpu()).numpy())
-    if queries.shape[1] != gallery.shape[1]:
+    if similarity != FRAME_WORD and queries.shape[1] != gallery.shape[1]:
         raise InputError(
             f"queries have {queries.shape[1]} dimensions, but the gallery has {gallery.shape[1]}; pass vectors "
             "of the same dimension"
         )
-    q, g = (vectors.detach().cpu() for vectors in sides.values())
-    query_rows, gallery_rows = maps(q, g)
-    if g.numel() <= MAPPED:
-        mapped = gallery_rows(0, len(g))
-        gallery_rows = lambda start, stop: mapped[start:stop]  # noqa: E731
-    return VectorScores((len(q), len(g)), q.shape[1], query_rows, gallery_rows, copies=find_copies(g))
 
 
 def pair_scores(queries: Tensor, items: Tensor, similarity: str) -> NDArray[np.float64]:

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file.names import MODALITIES
+from aadml.retrieval.exact_search import Gallery
 from aadml.search.checksums import damage, has_table, verified_blocks
-from aadml.search.exact_search import Gallery
 
 SCHEMA = tuple(
     f"CREATE TABLE IF NOT EXISTS moment_{name} (number INTEGER PRIMARY KEY, times BLOB NOT NULL, content BLOB NOT NULL)"

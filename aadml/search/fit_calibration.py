@@ -20,12 +20,12 @@ from aadml.feature_extraction.ground.file_content import content_of, stamp_of
 from aadml.feature_extraction.ground.json_values import read_as
 from aadml.feature_extraction.ground.strings import Note
 from aadml.feature_extraction.manifest import LABELS_SEPARATOR
+from aadml.retrieval.exact_search import Gallery
 from aadml.retrieval.posteriors import are_posteriors
 from aadml.search.calibration import FEWEST, HITS, Calibration, Sample, calibrate
 from aadml.search.captions import as_clips, clips_of_captions
 from aadml.search.checksums import ITEMS, BlockChecks
 from aadml.search.encoders import IndexEncoder
-from aadml.search.exact_search import Gallery
 from aadml.search.facts import OF_INDEX, CalibrationRecord, IndexFacts, located, near, write_facts
 from aadml.search.filters import matching
 from aadml.search.items import Galleries, galleries_of, labels_of

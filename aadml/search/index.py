@@ -19,6 +19,7 @@ from aadml.feature_extraction.ground.argument_types import checked_call
 from aadml.feature_extraction.ground.consent import consent_to, is_trusting, named_in, trusting
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.model.model import Model
+from aadml.retrieval.exact_search import Gallery
 from aadml.retrieval.posteriors import second_keys
 from aadml.search.best_moment import best_moment, read_moments
 from aadml.search.browsing import Browsed, browse
@@ -27,7 +28,6 @@ from aadml.search.calibration import Calibration
 from aadml.search.captions import as_clips, clips_of_captions
 from aadml.search.embed_query import check, embed_query, single_query
 from aadml.search.encoders import IndexEncoder, load_encoder
-from aadml.search.exact_search import Gallery
 from aadml.search.export import export
 from aadml.search.facts import IndexFacts, located, read_facts
 from aadml.search.filters import SECONDS, Value, matching, searchable_columns

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from aadml.comparison.features import Modality
 from aadml.feature_extraction.feature_file.names import MODALITIES
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.retrieval.exact_search import Gallery
 from aadml.retrieval.scores import SIMILARITIES
 from aadml.search.checksums import damage, matrix_of, verified_rows
-from aadml.search.exact_search import Gallery
 from aadml.search.store import CAPTION_COLUMNS, TEXT_OF, Item, quoted, stored_columns, tables_of
 
 Galleries = dict[Modality, tuple[NDArray[np.int64], Gallery]]

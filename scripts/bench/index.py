@@ -19,8 +19,8 @@ import torch
 
 from aadml.feature_extraction.feature_file.content import FeatureFile
 from aadml.feature_extraction.feature_file.writing import write_features
+from aadml.retrieval.exact_search import Gallery
 from aadml.search.build_index import build
-from aadml.search.exact_search import Gallery
 
 DIMENSION, K, QUERIES, SHARE = 128, 10, 1000, 0.1
 

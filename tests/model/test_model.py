@@ -6,6 +6,7 @@ import torch
 
 import aadml
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.retrieval.scores import SIMILARITIES
 
 
 @pytest.fixture(scope="module")
@@ -18,14 +19,31 @@ def clips():
     return aadml.read("synthetic:ave").test
 
 
-def test_top_k_is_the_stable_order_of_the_similarity(model, clips):
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_top_k_is_the_order_of_the_similarity_in_its_unit(model, clips, similarity, monkeypatch):
+    monkeypatch.setattr(type(model.method), "similarity", similarity)
     queries, gallery = model.embed(audio=clips["audio"][:5].numpy(), visual=clips["visual"].numpy()).values()
     scores = model.similarity(queries, gallery)
     best = model.top_k(queries, gallery, k=4)
     assert np.array_equal(best.indices, np.argsort(-scores, axis=1, kind="stable")[:, :4])
-    assert np.array_equal(best.scores, np.take_along_axis(scores, best.indices, 1))
+    np.testing.assert_allclose(best.scores, np.take_along_axis(scores, best.indices, 1), rtol=1e-6)
+    x, y = (values.astype(float) for values in (queries, gallery))
+    wanted = {
+        "cosine": x @ y.T / np.linalg.norm(x, axis=1)[:, None] / np.linalg.norm(y, axis=1),
+        "dot": x @ y.T,
+        "euclidean": -((x[:, None] - y) ** 2).sum(2),
+        "hamming": np.where(x > 0, 1, -1) @ np.where(y > 0, 1, -1).T,
+    }[similarity]
+    np.testing.assert_allclose(scores, wanted, rtol=1e-5, atol=1e-6)
+    assert model.similarity(queries[2], gallery[7]) == scores[2, 7]  # whatever is compared beside it
+
+
+def test_top_k_refuses_a_k_above_the_gallery_and_vectors_of_another_dimension(model, clips):
+    queries, gallery = model.embed(audio=clips["audio"][:5].numpy(), visual=clips["visual"].numpy()).values()
     with pytest.raises(InputError, match="k is 190, but the gallery has 189 items; pass a whole number from 1 to 189"):
         model.top_k(queries, gallery, k=190)
+    with pytest.raises(InputError, match="queries have 9 dimensions, but the gallery has 10"):
+        model.top_k(queries[:, :9], gallery, k=3)
 
 
 def test_a_model_rescaled_by_its_training_clips_embeds_the_same(model, clips):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from aadml.retrieval.exact_search import Gallery
 from aadml.retrieval.posteriors import are_posteriors, second_keys
-from aadml.search.exact_search import Gallery
 
 
 def certain(count, classes=3, seed=0):

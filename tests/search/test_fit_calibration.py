@@ -14,9 +14,9 @@ import aadml
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
+from aadml.retrieval.exact_search import Gallery
 from aadml.search import Index, fit_calibration, store
 from aadml.search.calibration import Calibration, Curve
-from aadml.search.exact_search import Gallery
 from aadml.search.facts import CalibrationRecord, StateRecord, read_facts, write_facts
 from aadml.search.fit_calibration import IndexContent, ValidationQueries, _drawn, summary, why_uncalibrated
 from aadml.search.store import connect, writing

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.retrieval.exact_search import Gallery
 from aadml.retrieval.scores import SIMILARITIES, pair_scores
-from aadml.search.exact_search import Gallery
 
 KINDS = ("normal", "ties", "posteriors", "near", "shifted", "tiny", "huge", "zeros")
 
@@ -86,7 +86,7 @@ def test_equal_scores_stand_in_the_order_of_the_items():
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_queries_find_what_each_finds_among_the_items_that_are_not_hidden(kind, similarity, monkeypatch):
-    monkeypatch.setattr("aadml.search.exact_search._BLOCK", 7)  # blocks of seven queries
+    monkeypatch.setattr("aadml.retrieval.exact_search._BLOCK", 7)  # blocks of seven queries
     gallery = Gallery(drawn(kind, 900, 6, 0), similarity)
     asked = drawn(kind, 40, 6, 1).reshape(20, 2, 6)
     hidden = np.random.default_rng(2).random((20, 900)) < 0.4
@@ -104,8 +104,8 @@ def test_many_queries_find_what_each_finds_among_the_items_that_are_not_hidden(k
 @pytest.mark.parametrize("kind", [*KINDS, "directions"])
 def test_products_in_bfloat16_find_what_products_in_float32_find(kind, monkeypatch):
     clock = iter([0, 9, *range(10, 100)])  # the first block, in float32, is the slowest
-    monkeypatch.setattr("aadml.search.exact_search.time.perf_counter", lambda: next(clock))
-    monkeypatch.setattr("aadml.search.exact_search._BLOCK", 4)
+    monkeypatch.setattr("aadml.retrieval.exact_search.time.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("aadml.retrieval.exact_search._BLOCK", 4)
     monkeypatch.setattr(Gallery, "_may_be_rounded", True)
     again = []
     float32 = Gallery._products
@@ -125,6 +125,18 @@ def test_products_in_bfloat16_find_what_products_in_float32_find(kind, monkeypat
             places, scores = gallery.only(rows).best(asked[number : number + 1], k)
             assert many[number][0].tolist() == rows[places].tolist()
             assert many[number][1].tolist() == scores.tolist()
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("shown", [slice(0, 5), slice(970, None), slice(3, None, 15)])
+def test_hidden_items_are_never_found(similarity, shown):
+    hidden = np.ones(1000, dtype=bool)
+    hidden[shown] = False
+    vectors = drawn("normal", 1000, 16, 0)
+    for k in (1, 7):
+        ((found, _),) = Gallery(vectors, similarity).best_of_each(vectors[1:2, None], k, lambda query: hidden)
+        assert len(found) == min(k, (~hidden).sum())
+        assert not hidden[found].any()
 
 
 def test_an_item_in_every_group_is_found_where_best_items_lie_together():

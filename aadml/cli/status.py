@@ -9,8 +9,6 @@ from aadml.cli.terminal import echo, echo_json
 if TYPE_CHECKING:
     from aadml.feature_extraction.jobs.status import Status
 
-_LONG = 30.0  # a clip that has used so many seconds of processor time is reported
-
 
 @click.command()
 @click.argument("output", type=click.Path(), metavar="F.h5")
@@ -52,9 +50,7 @@ def _print(progress: "Status", indent: str = "") -> None:
         rates = [f"{progress.rate:.1f} clips/s recently"] if progress.rate else []
         rates += [f"{progress.rate_overall:.1f} overall"] if progress.rate_overall else []
         left = "" if progress.seconds_left is None else f"about {_duration(progress.seconds_left)} left"
-        longest = max(progress.running, default=0.0)
-        long = f"a clip has used {_duration(longest)} of processor time" if longest >= _LONG else ""
-        parts = [part for part in (", ".join(rates), long, left) if part]
+        parts = [part for part in (", ".join(rates), left) if part]
         echo(f"{indent}  {'; '.join(parts) or 'no rate yet'}")
     if progress.shards:
         return

@@ -49,15 +49,12 @@ class DecodingSettings:
         limits: limits of the media that are decoded.
         gives_way: whether decoders run with low priority because this process runs a network. Sharing processors slows
             a network more than a decoder, because the threads of a network wait for each other.
-        watch: called about once per second with the seconds of processor time of each running clip; Ray does not call
-            this function.
     """
 
     wanted: Mapping[str, Wanted]
     time_limit: float
     limits: Limits
     gives_way: bool = False
-    watch: Callable[[Sequence[float]], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -139,7 +136,7 @@ def decoders(settings: DecodingSettings, workers: int) -> AbstractContextManager
     conditions = Conditions(
         _PATIENCE * limit, limit, gives_way=settings.gives_way, setup=partial(av.logging.set_level, None)
     )
-    return worker_pool(partial(_decoded, dict(settings.wanted), settings.limits), workers, conditions, settings.watch)
+    return worker_pool(partial(_decoded, dict(settings.wanted), settings.limits), workers, conditions)
 
 
 def decoded_by(

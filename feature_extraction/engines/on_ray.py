@@ -64,9 +64,8 @@ def decode(
     with _connected(address, workers) as ray:
         count = min(workers or max(1, int(ray.cluster_resources().get("CPU", 1))), clips)
         kind = ray.remote(num_cpus=1)(DecodingActor)
-        remote = replace(settings, watch=None)
         patience = _SILENCE_SECONDS + 30 * settings.time_limit
-        yield from _decoded(ray, tasks, lambda: kind.remote(remote), count, patience)
+        yield from _decoded(ray, tasks, lambda: kind.remote(settings), count, patience)
 
 
 def _decoded(

@@ -1,7 +1,7 @@
 """Worker processes that a server keeps between tasks, since starting a process takes longer than most tasks."""
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import chain
 from threading import Lock
@@ -16,10 +16,7 @@ _kept: list[dict[bytes, list[WorkerPool[Any]]]] = []  # idle pools of each open 
 
 @contextmanager
 def keep_workers() -> Iterator[None]:
-    """Reuse, within the context, the processes of an ended pool for a later pool with equal arguments.
-
-    The argument `watch` of the two pools may differ (see `worker_pool`).
-    """
+    """Reuse, within the context, the processes of an ended pool for a later pool with equal arguments."""
     idle: dict[bytes, list[WorkerPool[Any]]] = {}
     _kept.append(idle)
     try:
@@ -32,23 +29,18 @@ def keep_workers() -> Iterator[None]:
 
 
 @contextmanager
-def worker_pool(
-    work: Work[Any],
-    workers: int,
-    conditions: Conditions | None = None,
-    watch: Callable[[Sequence[float]], None] | None = None,
-) -> Iterator[WorkerPool[Any]]:
+def worker_pool(work: Work[Any], workers: int, conditions: Conditions | None = None) -> Iterator[WorkerPool[Any]]:
     """Return a context with a pool. Within `keep_workers`, a kept pool with equal arguments is reused.
 
-    `WorkerPool` describes the arguments. A reused pool calls the `watch` that it was opened with.
+    `WorkerPool` describes the arguments.
     """
     key = pickle.dumps((work, workers, conditions))
     with _lock:
         equal = _kept[-1].get(key) if _kept else None
-        pool = equal.pop() if equal else WorkerPool(work, workers, conditions, watch)
+        pool = equal.pop() if equal else WorkerPool(work, workers, conditions)
     if not pool.is_alive():  # a process died meanwhile
         pool.__exit__(None, None, None)
-        pool = WorkerPool(work, workers, conditions, watch)
+        pool = WorkerPool(work, workers, conditions)
     with ExitStack() as stack:
         stack.push(pool)  # ends with the context after an error, as a worker may still be busy
         yield pool

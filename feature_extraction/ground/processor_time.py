@@ -1,12 +1,10 @@
 """Limit of the processor time of a process. Unlike wall-clock time, processor time does not depend on the load."""
 
 import signal
-import time
 
 from aadml.feature_extraction.ground.errors import InputError
 
 _MOST_SECONDS = 1e6
-_CLOCK = 2  # CPUCLOCK_SCHED of Linux
 
 
 def limit_processor_time(seconds: float) -> None:
@@ -19,21 +17,6 @@ def limit_processor_time(seconds: float) -> None:
     """
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, seconds)
-
-
-def processor_seconds(process: int) -> float:
-    """Return the processor time of a process of this machine, summed over the threads of the process.
-
-    Args:
-        process: id of the process.
-
-    Returns:
-        Seconds; 0.0 if the process has ended or the operating system has no such clock.
-    """
-    try:
-        return time.clock_gettime(~process << 3 | _CLOCK)
-    except OSError:
-        return 0.0
 
 
 def reached_limit(code: int | None) -> bool:

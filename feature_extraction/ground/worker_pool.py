@@ -10,13 +10,13 @@ import logging
 import os
 import selectors
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, Generic, TypeVar
 
-from aadml.feature_extraction.ground.processor_time import processor_seconds, reached_limit
+from aadml.feature_extraction.ground.processor_time import reached_limit
 from aadml.feature_extraction.ground.worker_process import Conditions, Work, ending, start
 
 T = TypeVar("T")
@@ -26,7 +26,6 @@ _log = logging.getLogger("aadml")
 _END: Any = object()  # marks the end of the tasks
 
 _START_SECONDS = 300.0  # long enough for imports from a busy network drive
-_WATCH_SECONDS = 1.0
 _DEATH_SECONDS = 5.0  # a crashed process may still write its core file
 
 
@@ -78,7 +77,6 @@ class _Worker(Generic[T]):
     busy: bool = False
     task: T | None = None
     hung_up: bool = False
-    processed: float = 0.0  # processor time of the process before the task
 
     def is_late(self) -> bool:
         """Return whether the deadline has passed. A worker with unread messages is never late."""
@@ -92,18 +90,10 @@ class WorkerPool(Generic[T]):
         work: function of a task.
         workers: number of processes, which are started for the first task.
         conditions: limits and environment of the workers.
-        watch: called after events, and at least about once per second, with the seconds of processor time of each
-            running task.
     """
 
-    def __init__(
-        self,
-        work: Work[T],
-        workers: int,
-        conditions: Conditions | None = None,
-        watch: Callable[[Sequence[float]], None] | None = None,
-    ) -> None:
-        self._work, self._watch = work, watch
+    def __init__(self, work: Work[T], workers: int, conditions: Conditions | None = None) -> None:
+        self._work = work
         self._count = workers
         self._conditions = conditions or Conditions()
         self._limit = self._conditions.time_limit or float("inf")
@@ -149,8 +139,7 @@ class WorkerPool(Generic[T]):
                 if task is not _END and worker.started and not worker.busy:
                     self._assign(worker, task)
                     task = next(waiting, _END)
-            deadline = min(worker.deadline for worker in self._workers)
-            events = self._received(min(deadline, time.monotonic() + _WATCH_SECONDS) if self._watch else deadline)
+            events = self._received(min(worker.deadline for worker in self._workers))
             for position, worker in enumerate(self._workers):
                 if worker.hung_up or worker.is_late():
                     self._listening.unregister(worker.connection)
@@ -158,9 +147,6 @@ class WorkerPool(Generic[T]):
                     self._workers[position] = self._started()
             if self._raised is not None:
                 raise self._raised
-            if self._watch is not None:
-                busy = [worker for worker in self._workers if worker.busy]
-                self._watch([processor_seconds(each.process.pid) - each.processed for each in busy])
             yield from events
 
     def _started(self) -> _Worker[T]:
@@ -170,8 +156,7 @@ class WorkerPool(Generic[T]):
         return worker
 
     def _assign(self, worker: _Worker[T], task: Any) -> None:
-        worker.task, worker.busy, worker.processed = task, True, processor_seconds(worker.process.pid)
-        worker.deadline = time.monotonic() + self._limit
+        worker.task, worker.busy, worker.deadline = task, True, time.monotonic() + self._limit
         try:
             worker.connection.send(task)
         except OSError:

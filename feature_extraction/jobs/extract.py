@@ -9,7 +9,7 @@ import functools
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,7 +33,6 @@ from aadml.feature_extraction.manifest import is_text
 
 _BLOCKING = {"timeout", "crashed", "missing"}  # after these failures, the clip's other modalities are not decoded
 _NOTE_SECONDS = 1.0  # between two notes of the progress
-_SILENCE_SECONDS = 10.0  # between two notes while no clip is done
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +68,6 @@ class _Job:
         done: number of clips done.
         failed: reason -> number of clips.
         noted: time of the latest note of the progress, in seconds since 1970.
-        running: processor seconds used so far by each clip being decoded.
     """
 
     plan: ExtractionPlan
@@ -82,7 +80,6 @@ class _Job:
     done: int = 0
     failed: Counter[str] = field(default_factory=Counter)
     noted: float = 0.0
-    running: tuple[float, ...] = ()
 
 
 def execute(plan: ExtractionPlan, progress: Callable[[int, int], None] | None = None) -> ExtractionOutcome:
@@ -152,9 +149,7 @@ def _work(job: _Job, decode: Engine) -> None:
         name: wanted_of(extractor, keeps_time=plan.keeps_time(extractor)) for name, extractor in extractors.items()
     }
     has_network = any(extractor.describe is not None for extractor in extractors.values())
-    settings = DecodingSettings(
-        wanted, plan.time_limit, plan.limits, gives_way=has_network, watch=functools.partial(_watch, job)
-    )
+    settings = DecodingSettings(wanted, plan.time_limit, plan.limits, gives_way=has_network)
     decoded = decode(_tasks(job), settings, clips=max(1, len(plan.rows)), workers=plan.workers)
     with Describer(extractors, functools.partial(_record, job), plan.keeps_time) as describer, closing(decoded):
         for task, parts in decoded:
@@ -275,20 +270,9 @@ def _count(job: _Job, reasons: Iterable[str]) -> None:
     job.progress(job.done, job.failed.total())
 
 
-def _watch(job: _Job, running: Sequence[float]) -> None:
-    """Store the processor time of each running clip.
-
-    The progress is noted if the latest note is older than `_SILENCE_SECONDS`.
-    """
-    job.running = tuple(round(seconds, 1) for seconds in running)
-    if time.time() - job.noted > _SILENCE_SECONDS:
-        _note(job)
-
-
 def _note(job: _Job, *, finished: bool = False) -> None:
     job.noted = time.time()
-    running = () if finished else job.running
-    job.ledger.note(Progress(job.noted, job.done, job.reused, dict(job.failed), finished, running))
+    job.ledger.note(Progress(job.noted, job.done, job.reused, dict(job.failed), finished))
 
 
 def _miss(job: _Job, number: int, modality: str, reason: str, detail: str) -> None:

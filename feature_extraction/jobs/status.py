@@ -39,10 +39,9 @@ class Status:
             time. For several shards, the sum over the running shards.
         rate_overall: clips per second over the total time of all processes of the job; None if no clip was done,
             and for several shards.
-        running: seconds of processor time of each clip that is being decoded, without clips on Ray.
-        seconds_left: remaining seconds at `rate`, or at `rate_overall` if `rate` is None; at least the maximum of
-            `running`. 0 if all clips are done, and None if there is no rate. For several shards, the longest time
-            of a shard; None if the time of a shard is None or a shard was not started.
+        seconds_left: remaining seconds at `rate`, or at `rate_overall` if `rate` is None; 0 if all clips are done, and
+            None if there is no rate. For several shards, the longest time of a shard; None if the time of a shard is
+            None or a shard was not started.
         command: command that continues a stopped job; "" for a job started from Python, and for several shards.
         folder: working directory of the command; "" for several shards.
         shards: status of each shard, if `path` is the common name of several shards.
@@ -58,7 +57,6 @@ class Status:
     reused: int = 0
     rate: float | None = None
     rate_overall: float | None = None
-    running: tuple[float, ...] = ()
     seconds_left: float | None = None
     command: str = ""
     folder: str = ""
@@ -112,7 +110,6 @@ def _of_job(place: Path) -> Status:
     finished = last.finished and (place.is_file() or sum(last.failed.values()) == last.done)
     rate = _rate([Progress(beginning.at, 0), *notes], time.time() if running else last.at)
     left, speed = beginning.clips - last.done, rate or overall
-    decoding = last.running if running else ()
     return Status(
         path=str(place),
         state="running" if running else "finished" if finished else "stopped",
@@ -122,8 +119,7 @@ def _of_job(place: Path) -> Status:
         reused=last.reused,
         rate=rate,
         rate_overall=overall or None,
-        running=decoding,
-        seconds_left=0.0 if left <= 0 else max(left / speed, *decoding, 0.0) if speed else None,
+        seconds_left=0.0 if left <= 0 else left / speed if speed else None,
         command=beginning.command,
         folder=beginning.folder,
         total=beginning.total,
@@ -156,7 +152,6 @@ def _summed(place: Path, shards: Sequence[Status], not_started: tuple[str, ...] 
         failed=dict(sum((Counter(shard.failed) for shard in shards), Counter[str]())),
         reused=sum(shard.reused for shard in shards),
         rate=sum(rates) if rates else None,
-        running=tuple(seconds for shard in shards for seconds in shard.running),
         seconds_left=max(known) if len(known) == len(left) else None,
         shards=tuple(shards),
         not_started=not_started,

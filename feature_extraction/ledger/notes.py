@@ -1,7 +1,7 @@
 """Notes of a job about its progress, in its ledger."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 
 from aadml.feature_extraction.ledger.records import NOTE, line_of, read_line
@@ -36,7 +36,7 @@ class Progress:
         reused: number of clips taken from the ledger.
         failed: reason -> number of clips.
         finished: whether all files of the job have been written; there is no feature file if every clip failed.
-        running: seconds of processor time of each clip that is being decoded; empty in older ledgers.
+        running: a key of ledgers of earlier versions, which is ignored.
     """
 
     at: float
@@ -44,7 +44,7 @@ class Progress:
     reused: int = 0
     failed: Mapping[str, int] = field(default_factory=dict)
     finished: bool = False
-    running: tuple[float, ...] = ()
+    running: InitVar[object] = None
 
     @property
     def worked(self) -> int:

@@ -214,10 +214,10 @@ def test_decoders_have_the_limits_of_their_settings(monkeypatch):
     monkeypatch.setattr(
         decoding_workers, "worker_pool", lambda work, *given: seen.append((work.args, *given)) or "pool"
     )
-    settings = DecodingSettings({"text": "wanted"}, 2.0, Limits(seconds=3.0), gives_way=True, watch=print)
+    settings = DecodingSettings({"text": "wanted"}, 2.0, Limits(seconds=3.0), gives_way=True)
     assert decoding_workers.decoders(settings, 4) == "pool"
-    ((arguments, workers, conditions, watch),) = seen
-    assert (arguments, workers, watch) == (({"text": "wanted"}, Limits(seconds=3.0)), 4, print)
+    ((arguments, workers, conditions),) = seen
+    assert (arguments, workers) == (({"text": "wanted"}, Limits(seconds=3.0)), 4)
     assert (conditions.time_limit, conditions.processor_limit, conditions.gives_way) == (60.0, 2.0, True)
     assert (conditions.one_thread, conditions.grace, conditions.setup.args) == (True, 0.0, (None,))
 

@@ -83,8 +83,9 @@ def pools(monkeypatch):
 
 
 def test_a_pool_is_reused_in_the_innermost_context_and_ends_with_it(pools):
-    with worker_pool(process_of, 2, None, print) as alone:
-        assert alone.arguments == (process_of, 2, None, print)
+    conditions = Conditions(time_limit=1.0)
+    with worker_pool(process_of, 2, conditions) as alone:
+        assert alone.arguments == (process_of, 2, conditions)
     assert not alone.open
     with keep_workers():
         with worker_pool(process_of, 1) as first, worker_pool(process_of, 1) as second:

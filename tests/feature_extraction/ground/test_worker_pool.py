@@ -166,24 +166,6 @@ def test_a_worker_of_one_thread_computes_so_in_torch_and_opencv(works):
     assert event.value == (1, 1)
 
 
-def test_the_processor_time_of_running_tasks_is_watched(works):
-    seen = []
-    with WorkerPool(works.work, 1, Conditions(), seen.append) as pool:
-        assert [event.value for event in pool.work_off([2, "spin in turns", "wait"])] == [
-            0,
-            1,
-            4,
-            0,
-            1,
-            2,
-            "spun",
-            "waited",
-        ]
-    used = [seconds for running in seen for seconds in running]
-    assert max(used) == pytest.approx(1.2, abs=0.3), "three turns, without the earlier task"
-    assert used[-1] < 0.3, "a task that waits uses no processor"
-
-
 def test_no_task_starts_no_process(works):
     with WorkerPool(works.work, 2) as pool:
         assert list(pool.work_off([])) == []

@@ -31,7 +31,7 @@ def test_a_job_that_was_killed_says_how_far_it_was_and_how_to_go_on(tmp_path):
     found = status(noted(tmp_path / "f.h5", *notes))
     failed = {"corrupt": 1, "no-audio": 2}
     assert found == Status(
-        str(tmp_path / "f.h5"), "stopped", 100, 40, failed, reused=0, rate=2.0, rate_overall=2.0, running=(),
+        str(tmp_path / "f.h5"), "stopped", 100, 40, failed, reused=0, rate=2.0, rate_overall=2.0,
         seconds_left=30.0, command="aadml extract m.csv -o f.h5", folder="/data", shards=(),
     )  # fmt: skip
 
@@ -79,22 +79,6 @@ def test_a_running_job_is_told_by_its_lock_and_slows_down_while_nothing_is_done(
         assert status(output).rate == pytest.approx(5 / 100, rel=0.1)
     assert status(output).state == "stopped"
     assert status(output).rate == pytest.approx(5 / 10)
-
-
-def test_a_long_clip_is_expected_to_take_as_long_again(tmp_path):
-    """Of 1000 clips, 999 took 0.1 s each; the last one has used nine minutes of processor time."""
-    output, now = tmp_path / "f.h5", time.time()
-    with open_ledger(tmp_path / "f.h5.work") as ledger:
-        ledger.note(Beginning(now - 640, 1000))
-        ledger.note(Progress(now - 540, 999))
-        for second in range(530, 0, -10):
-            ledger.note(Progress(now - second, 999, running=(540.0 - second,)))
-        found = status(output)
-        assert (found.running, found.seconds_left) == ((530.0,), pytest.approx(530.0))
-        ledger.note(Progress(now, 999, running=(540.0, 0.1)))
-        assert status(output).seconds_left == pytest.approx(540.0)
-    assert status(output).running == (), "nothing runs in a stopped job"
-    assert status(output).seconds_left < 20
 
 
 def test_a_finished_job_has_its_file(tmp_path):
@@ -207,22 +191,17 @@ def test_the_command_of_a_user(tmp_path, render):
     assert (nothing.returncode, len(nothing.stderr.splitlines())) == (2, 1)
 
 
-def shard(state, rate=None, left=None, running=()):
+def shard(state, rate=None, left=None):
     return Status(
-        "s", state, clips=9, done=4, failed={"corrupt": 1}, reused=2, rate=rate, rate_overall=7.0, running=running,
-        seconds_left=left, command="", folder="",
+        "s", state, clips=9, done=4, failed={"corrupt": 1}, reused=2, rate=rate, rate_overall=7.0, seconds_left=left,
+        command="", folder="",
     )  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("shards", "state", "rate", "left"),
     [
-        (
-            [("running", 2.0, 5.0, (1.0,)), ("running", 3.0, 4.0, (2.0, 0.5)), ("stopped", 9.0, 3.0)],
-            "running",
-            5.0,
-            5.0,
-        ),
+        ([("running", 2.0, 5.0), ("running", 3.0, 4.0), ("stopped", 9.0, 3.0)], "running", 5.0, 5.0),
         ([("running", None, 5.0), ("finished", 9.0, 0.0)], "running", None, 5.0),
         ([("stopped", 9.0, None), ("finished", 9.0, 0.0)], "stopped", None, None),
         ([("finished", 9.0, 0.0)] * 2, "finished", None, 0.0),
@@ -240,4 +219,3 @@ def test_the_rate_of_a_job_is_that_of_its_running_shards(shards, state, rate, le
         2 * count,
     )
     assert (found.path, found.command, found.folder, found.rate_overall) == ("f.h5", "", "", None)
-    assert found.running == tuple(seconds for one in parts for seconds in one.running)

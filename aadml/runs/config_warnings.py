@@ -19,12 +19,12 @@ def config_warnings(config: Config) -> list[str]:
 
 
 def training_warnings(prepared: Prepared) -> list[str]:
-    """Return notes on the data, and warnings on unused clips, options without effect, and small memories or batches."""
+    """Return notes on the data, and warnings on unused clips, options without effect, and a teacher's small batch."""
     notes = [*prepared.splits.notes, *prepared.notes, *_incomplete_clips(prepared), *_unused_training_options(prepared)]
     neighbors = getattr(prepared.config.sections, "neighbors", None)
     if neighbors and neighbors.space == "dcca" and neighbors.positives != "none":
         notes += smaller_batch(prepared.splits.train.per_epoch)
-    return notes + _full_memory(prepared)
+    return notes
 
 
 def _untrained_networks(config: Config) -> list[str]:
@@ -41,22 +41,6 @@ def _degenerate_proxy(config: Config) -> list[str]:
     proxy = config.section("proxy")
     sentence = _DEGENERACY[proxy.name](proxy.options) if proxy and proxy.name in _DEGENERACY else None
     return [f"proxy: {sentence}"] if sentence else []
-
-
-def _full_memory(prepared: Prepared) -> list[str]:
-    """Return a list with a warning if every batch fills the memory of the proxy `memory`, else an empty list."""
-    proxy = getattr(prepared.config.sections, "proxy", None)
-    training, clips = prepared.config.training, prepared.splits.train.per_epoch
-    batch = min(training.batch, clips)
-    if (last := clips % training.batch) > 1 and not training.drop_last:
-        batch = last
-    if not proxy or proxy.name != "memory":
-        return []
-    size = proxy.options.size
-    if batch < (clips if size == "all" else min(size, clips)):
-        return []
-    advice = f"choose a size above {batch}, or all" if batch < clips else "reduce training.batch"
-    return [f"proxy.size={size} changes nothing: a batch of {batch} clips fills the memory; {advice}"]
 
 
 def _incomplete_clips(prepared: Prepared) -> list[str]:

@@ -54,23 +54,6 @@ def iterative(context, settings, *, dimension: int = 4):
     return cca(context, settings, dimension=dimension)
 
 
-@pytest.mark.parametrize(("size", "said"), [(20, True), (27, True), (28, False), ("all", False)])
-def test_a_memory_that_a_batch_fills_is_said_to_change_nothing(size, said):
-    draw, heard = np.random.default_rng(0).normal, []
-    clips = Clips.of(["a", "b", "c"] * 20, audio=draw(size=(60, 8)), visual=draw(size=(60, 9)))
-    settings = {"network.hidden": [4], "training.epochs": 1, "proxy.size": size}
-    aadml.fit(clips, loss="xbm-triplet", settings=settings, on_note=heard.append)
-    line = f"proxy.size={size} changes nothing: a batch of 54 clips fills the memory; reduce training.batch"
-    assert line in heard  # the batch contains all training clips
-    heard.clear()
-    aadml.fit(clips, loss="xbm-triplet", settings=settings | {"training.batch": 27}, on_note=heard.append)
-    line = f"proxy.size={size} changes nothing: a batch of 27 clips fills the memory; choose a size above 27, or all"
-    assert (line in heard) == said
-    heard.clear()
-    aadml.fit(clips, loss="xbm-triplet", settings=settings | {"training.batch": 40}, on_note=heard.append)
-    assert not [line for line in heard if "fills the memory" in line]  # the last batch has 14 clips
-
-
 def test_what_looks_at_validation_clips_is_said_to_change_nothing_where_there_are_none():
     draw = np.random.default_rng(0).normal
     clips = Clips.of(["a", "b", "c"] * 20, audio=draw(size=(60, 8)), visual=draw(size=(60, 9)))

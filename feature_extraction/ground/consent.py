@@ -24,8 +24,8 @@ _PLACE = re.compile(rf"{_NAME}(\.{_NAME})*:{_NAME}")
 _TYPED = re.compile(rf"(?:\w+-)*({_PLACE.pattern})(?:@\w+)?")
 _BETWEEN = re.compile(r"[=,+\s{}\[\]\"']+")
 _ADDRESS = re.compile(r"hf:|[^=/\s]+://")
-_NO_MODULES = ("column", "hf", "legacy", "ray", "synthetic")
-"""Words before a colon that are not modules, but a split, an extractor, a protocol, an engine or a data set."""
+_NO_MODULES = ("hf", "legacy", "ray", "synthetic")
+"""Words before a colon that are not modules, but an extractor, a protocol, an engine or a data set."""
 
 _names: set[str] = set()
 _addresses: set[str] = set()

@@ -100,7 +100,7 @@ WRONG_NUMBERS = [
     "१", str(2**31), str(2**63), str(10**30), "9" * 5000,
 ]  # fmt: skip
 WRONG_TEXTS = ["", "unknown", "x\0y", "\udcff", "ü" * 3, "-x", "a,b", ",", "=", "x" * 5000, "own:dumps", "nowhere:it",
-               "nan", "3", "{", "[1", "null", "\n", "legacy:", "@", "features.h5", "aa-", "column:"]  # fmt: skip
+               "nan", "3", "{", "[1", "null", "\n", "legacy:", "@", "features.h5", "aa-"]  # fmt: skip
 WRONG_SETTINGS = [
     "training.epochs", "training.epoch=1", "training.epochs=", "=1", "proxy.k=0", "proxy.k=1e9", "network.hidden=[0]",
     "network.hidden=8", "training.learning_rate=nan", "training.learning_rate=-1", "training.batch=1", "loss=unknown",
@@ -160,7 +160,7 @@ OF_COMMANDS: dict[tuple[str, str], list[str]] = {
     ("extract", "audio"): ["log-mel"], ("extract", "visual"): ["hog-color"], ("index", "audio"): ["log-mel"],
     ("index", "visual"): ["hog-color"], ("extract", "text"): ["hf:unknown"], ("index", "output"): ["new.index",
     "plain.index"],
-    ("manifest", "split"): ["random:0.7/0.1/0.2", "column:split"], ("convert", "split"): ["random:0.7/0.1/0.2"],
+    ("manifest", "split"): ["random:0.7/0.1/0.2"], ("convert", "split"): ["random:0.7/0.1/0.2"],
     ("inspect", "path"): DATA, ("convert", "source"): DATA, ("status", "output"): ["media.h5", "part.h5"],
     ("merge", "output"): ["media.h5", "merged.h5"], ("extract", "output"): ["out.h5", "media.h5"],
     ("report", "runs"): RUNS, ("evaluate", "data"): DATA, ("audit", "data"): ["features.h5"],

@@ -44,8 +44,8 @@ def manifest(
         places: a folder of media or a CSV file; or the name of a data set (a key of MANIFESTS), followed by its
             folder.
         output: manifest to write; by default a new file, SOURCE.manifest.csv beside the source.
-        split: rule of the splits: random:TRAIN/VALID/TEST (shares, class by class) or column:NAME; by default the
-            splits of the source, or random:0.7/0.1/0.2 if a clip has no split.
+        split: rule of the splits: random:TRAIN/VALID/TEST (shares, class by class); by default the splits of the
+            source, or random:0.7/0.1/0.2 if a clip has no split.
         split_by: name of a column, such as "speaker" or "video"; clips with the same value in this column stay in
             the same split.
         seed: random seed of all draws; 0 by default.

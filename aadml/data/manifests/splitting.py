@@ -1,6 +1,5 @@
-"""Division of a listing into train, valid and test: at random, or by a column."""
+"""Division of a listing into train, valid and test: by its splits, or at random."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -8,7 +7,7 @@ from aadml.data.manifests.listing import ListedClip, Listing
 from aadml.data.splitting.division import DEFAULT_RULE, connected, divide, shares_of
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.registry import suggestion
-from aadml.feature_extraction.manifest import ALIASES, SPLITS
+from aadml.feature_extraction.manifest import SPLITS
 
 
 def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -> Listing:
@@ -16,8 +15,7 @@ def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -
 
     Args:
         listing: the clips.
-        rule: "random:0.7/0.1/0.2" or "column:NAME"; None for the splits of the source, or DEFAULT_RULE if a clip has
-            no split.
+        rule: "random:0.7/0.1/0.2"; None for the splits of the source, or DEFAULT_RULE if a clip has no split.
         by: a column; clips with equal nonempty cells are in the same split.
         seed: seed of a random split.
 
@@ -36,13 +34,12 @@ def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -
         how = f"drawn at random (seed {seed}{f', no {by} is divided' if by else ''})"
         reached = _shares([splits.count(split) / len(splits) for split in SPLITS])
         how += f"; shares of {_shares(shares)} were wanted, and {reached} were reached"
-    elif kind == "column" and value:
-        splits, how = _of_column(listing.entries, value), f"that of the column '{value}'"
     elif not rule:
         return _checked(listing, by)
     else:
         raise InputError(
-            f"--split {rule} is not a division; write random:TRAIN/VALID/TEST, as in {DEFAULT_RULE}, or column:NAME"
+            f"--split {rule} is not a division; write random:TRAIN/VALID/TEST, as in {DEFAULT_RULE}, or name a column "
+            "of splits with --columns split=COLUMN"
         )
     entries = tuple(replace(entry, split=split) for entry, split in zip(listing.entries, splits, strict=True))
     return _checked(replace(listing, entries=entries, notes=(*listing.notes, f"the split is {how}")), by)
@@ -56,19 +53,6 @@ def draws(listing: Listing, rule: str | None) -> bool:
 def _rule_for(listing: Listing, rule: str | None) -> str:
     divided = all(entry.split for entry in listing.entries)
     return rule or ("" if divided else DEFAULT_RULE)
-
-
-def _of_column(entries: Sequence[ListedClip], name: str) -> list[str]:
-    cells = [entry.split for entry in entries] if name == "split" else _column(entries, name, "--split column:")
-    words = [ALIASES.get(cell.strip().lower(), cell.strip().lower()) for cell in cells]
-    wrong = Counter(word for word in words if word not in SPLITS)
-    if wrong:
-        word, count = wrong.most_common(1)[0]
-        raise InputError(
-            f"--split column:{name}: {sum(wrong.values())} of {len(words)} cells are not splits ('{word}' occurs "
-            f"{count} times); write one of {', '.join(SPLITS)}"
-        )
-    return words
 
 
 def _column(entries: Sequence[ListedClip], name: str, option: str) -> list[str]:

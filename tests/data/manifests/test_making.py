@@ -12,12 +12,11 @@ from tests.data.manifests.test_table import plain, rows_of, written
 from tests.data.manifests.trees import put
 
 
-@pytest.mark.parametrize("split", [None, "column:split"])
-def test_a_seed_that_draws_nothing_is_refused(media, split):
+def test_a_seed_that_draws_nothing_is_refused(media):
     lines = [f"media/{number}.mp4,{('train', 'test')[number % 2]}" for number in range(40)]
     table = written(media, "\n".join(["media,split", *lines]))
     with pytest.raises(InputError, match="--seed 3 has no effect"):
-        manifest(table, output=media / "m.csv", split=split, seed=3)
+        manifest(table, output=media / "m.csv", seed=3)
     assert not (media / "m.csv").exists()
     drawn = [
         rows_of(manifest(table, output=media / "m.csv", split="random:0.5/0.2/0.3", seed=seed)) for seed in (3, 3, 4)
@@ -43,10 +42,8 @@ def test_missing_media_are_counted_and_left_out_only_if_asked(media):
     [
         ({"split": "random:0.9/0.2/0.2"}, "pass shares of at least 0 with the sum 1"),
         ({"split": "half"}, "write random:TRAIN/VALID/TEST"),
-        ({"split": "column:fold"}, "--split column:fold: there is no column 'fold'"),
-        ({"split": "column:note"}, "40 of 40 cells are not splits ('x' occurs 40 times)"),
         ({"split_by": "speaker"}, "--split-by speaker: there is no column 'speaker'; choose from note"),
-        ({"split": "column:part", "split_by": "note", "columns": "part=split"}, "are in several splits"),
+        ({"split_by": "note"}, "are in several splits"),
         ({"media": "none"}, "is not a folder; pass --media"),
         ({"valid": 0.2}, "has no such option"),
     ],

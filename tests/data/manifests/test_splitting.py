@@ -19,15 +19,15 @@ def test_without_a_split_the_default_shares_are_drawn_and_said(media):
     )
 
 
-def test_a_split_of_its_own_is_kept_and_another_column_can_be_named(media):
+def test_a_split_of_its_own_is_kept_and_another_column_can_be_renamed(media):
     lines = [
         "media,split,fold",
-        *(f"media/{n}.mp4,{'dev' if n % 2 else 'Train'},{'test' if n < 9 else 'train'}" for n in range(40)),
+        *(f"media/{n}.mp4,{'dev' if n % 2 else 'Train'},{'test' if n < 9 else 'Validation '}" for n in range(40)),
     ]
     table = written(media, "\n".join(lines))
     assert Counter(row.split for row in rows_of(manifest(table))) == {"train": 20, "valid": 20}
-    again = manifest(table, output=media / "m.csv", split="column:fold")
-    assert Counter(row.split for row in rows_of(again)) == {"test": 9, "train": 31}
+    again = manifest(table, output=media / "m.csv", columns="split=fold,old_split=split")
+    assert Counter(row.split for row in rows_of(again)) == {"test": 9, "valid": 31}
     assert read_manifest(again).class_names == ()
 
 
@@ -81,8 +81,7 @@ def test_a_picture_of_several_sounds_stays_in_one_split(tmp_path, copied):
     ("split", "options", "message"),
     [
         ("dev,x,y", {}, "2 of 3 clips have a split other than train, valid, test (clip '2' has 'x'); correct the"),
-        ("test,x,x", {"split": "column:note"}, "3 of 3 cells are not splits ('b' occurs 2 times); write one of tr"),
-        ("test,dev,train", {"split": "column:"}, "--split column: is not a division; write random:TRAIN/VALID/TEST"),
+        ("test,x,x", {"split": "column:note"}, "or name a column of splits with --columns split=COLUMN"),
         ("test,dev,train", {"split": "test"}, "--split test is not a division; write random:TRAIN/VALID/TEST, as in"),
         ("test,dev,train", {"split_by": "note"}, "--split-by note: clips with the value 'b' are in several splits"),
     ],
@@ -94,8 +93,8 @@ def test_words_and_rules_that_are_not_splits_are_refused(media, split, options, 
         manifest(table, **options)
 
 
-def test_a_column_named_split_is_a_rule_and_empty_cells_form_no_group(media):
+def test_empty_cells_form_no_group(media):
     rows = "".join(f"media/{n}.mp4,{('Train ', 'TEST')[n % 2]},{'' if n < 4 else f's{n}'}\n" for n in range(8))
     table = written(media, "media,split,speaker\n" + rows)
-    made = manifest(table, split="column:split", split_by="speaker")
+    made = manifest(table, split_by="speaker")
     assert [row.split for row in rows_of(made)] == ["train", "test"] * 4

@@ -47,7 +47,6 @@ from aadml.feature_extraction.ground.errors import InputError
         ("hf:clap", []),
         ("ray:head", []),
         ("legacy:partner", []),
-        ("column:split", []),
         ("-oa:b", []),
         ("--data=folder/a:b", []),
         ("folder/a:b", []),

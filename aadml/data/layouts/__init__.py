@@ -11,8 +11,6 @@ LAYOUTS: Registry["Layout"] = Registry(
     "layout",
     {
         "split-keys": "aadml.data.layouts.split_keys:SPLIT_KEYS",
-        "split-first": "aadml.data.layouts.split_keys:SPLIT_FIRST",
-        "split-first-npz": "aadml.data.layouts.split_keys:SPLIT_FIRST_NPZ",
         "flat": "aadml.data.layouts.flat:FLAT",
         "embedding-dump": "aadml.data.layouts.embedding_dump:EMBEDDING_DUMP",
         "columns": "aadml.data.layouts.columns:COLUMNS",

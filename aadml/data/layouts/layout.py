@@ -145,7 +145,6 @@ def read_parts(
     names: Sequence[str],
     keys: Collection[str],
     read: Callable[[Path, Collection[str]], Mapping[str, NDArray[Any]]],
-    form: str = "{name}_{part}",
 ) -> tuple[dict[str, NDArray[Any]], list[str], list[str]]:
     """Read arrays that are stored in parts: `train`, `test`, and optionally `valid`, `val`, `validation` or `dev`.
 
@@ -154,7 +153,6 @@ def read_parts(
         names: names of the arrays; the first array decides whether there is a validation part.
         keys: keys of the file.
         read: function from the path and some keys to the arrays with these keys.
-        form: template of the key of a part, with {name} and {part}.
 
     Returns:
         The rows (n, ...) of all parts by name of the array, the split of each row, and a note on unused keys if
@@ -165,9 +163,9 @@ def read_parts(
             with different lengths.
     """
     first = names[0]
-    valid = {part: "valid" for part in ("valid", *ALIASES) if form.format(name=first, part=part) in keys}
+    valid = {part: "valid" for part in ("valid", *ALIASES) if f"{first}_{part}" in keys}
     parts = {"train": "train", **valid, "test": "test"}
-    key_of = {(name, part): form.format(name=name, part=part) for part in parts for name in names}
+    key_of = {(name, part): f"{name}_{part}" for part in parts for name in names}
     require_keys(path, list(key_of.values()), keys)
     arrays = read(path, list(key_of.values()))
     joined = {

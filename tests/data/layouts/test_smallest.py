@@ -14,14 +14,9 @@ from aadml.feature_extraction.ground.errors import InputError
 ONE, TWO = np.ones((1, 2), np.float32), np.ones((2, 3), np.float32)
 SPLIT = np.array(["train", "test"])
 NAMED = {"audio": "x", "visual": "y"}
-SPLIT_FIRST = {f"{part}_{name}": ONE for name in ("audios", "visuals") for part in ("train", "test")} | {
-    f"{part}_labels": np.array([3]) for part in ("train", "test")
-}
 ARRAYS = {
     "split-keys": {f"{name}_{part}": ONE for name in ("audio", "visual") for part in ("train", "test")}
     | {"lab_train": np.array([3]), "lab_test": np.array([3])},
-    "split-first": SPLIT_FIRST,
-    "split-first-npz": SPLIT_FIRST,
     "flat": {"audio_feat": TWO, "visual_feat": TWO, "Label_ID": np.array([0, 0]), "Split": np.array([b"1", b"0"])},
     "embedding-dump": {"featN1": TWO, "featN2": TWO, "testLs": np.array([0, 1])},
     "columns": {"audio": TWO, "visual": TWO, "label": np.array([0, 0]), "split": SPLIT},
@@ -88,7 +83,7 @@ def test_every_layout_has_its_smallest_file_here():
 
 
 def test_each_layout_is_recorded_by_a_name_and_some_read_arrays_of_other_names():
-    names = {"columns-h5": "columns", "split-first-npz": "split-first"}
+    names = {"columns-h5": "columns"}
     taking = {"columns", "columns-h5", "table", "views", "embedding-dump"}
     recorded = {name: (layout.name, layout.takes_views) for name, layout in LAYOUTS.items()}
     assert recorded == {name: (names.get(name, name), name in taking) for name in ARRAYS}

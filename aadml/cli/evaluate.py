@@ -20,7 +20,6 @@ _flag = flags_of("aadml.runs.evaluate:evaluate")
 @other_features_option
 @_flag("--split")
 @_flag("--protocol")
-@_flag("--similarity")
 @_flag("--metric", "metrics", multiple=True, metavar="NAME[@K]")
 @_flag("--relevance", metavar="RULE")
 @_flag("--exclude-partner", is_flag=True)

@@ -33,17 +33,8 @@ def evaluate_under(subject: Subject, name: str, *, split: str = "test", **option
 
     Raises:
         InputError: a protocol that is unknown or does not apply to the subject, parts that cannot be joined, a required
-            split without clips, another similarity than the model's for a protocol that corrects scores, or embeddings
-            rejected by `aadml.retrieval.evaluate`.
+            split without clips, or embeddings rejected by `aadml.retrieval.evaluate`.
     """
-    similarity, trained = options.get("similarity"), subject.encoder.method.similarity
-    if similarity and any(part.correct is not None for part in protocols_of(name)):
-        if similarity != trained:
-            raise InputError(
-                f"protocol {name} corrects scores of the model's own similarity '{trained}', but similarity is "
-                f"'{similarity}'; omit similarity, or choose another protocol"
-            )
-        options["similarity"] = None  # the corrected embeddings have a similarity of their own
     subject, parts = prepare_subject(subject, name, split)
     embeddings = embed_under(subject, parts, split)
     embeddings = replace(embeddings, clusters=subject.splits.clusters)
@@ -119,9 +110,7 @@ def _running(evaluation: Evaluation, embeddings: Embeddings) -> Evaluation:
         direction, sample = result.direction, evaluation.sample
         sides = sides_of(embeddings, direction, evaluation.gallery)
         queries = drawn(sides, direction, sample.queries) if sample else None
-        running = partial(
-            per_query, embeddings, direction, _with_chance, rows=queries, similarity=evaluation.similarity
-        )
+        running = partial(per_query, embeddings, direction, _with_chance, rows=queries)
         values, chance = running(gallery=evaluation.gallery).T
         computed = dict[tuple[str, ...], float]()
         for metric, gallery in OTHER_GALLERIES.items():

@@ -14,7 +14,6 @@ from aadml.comparison.relevance import LABEL, Relevant
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval import metrics
 from aadml.retrieval.directions import CUTOFFS, Queries, Units, nothing_relevant, score_direction
-from aadml.retrieval.frame_word import FRAME_WORD
 from aadml.retrieval.galleries import Sides, of_others, sides_of
 from aadml.retrieval.metric_functions import Function, check_cutoff, function_of
 from aadml.retrieval.metric_names import OTHER_GALLERIES, Gallery, place_of
@@ -62,7 +61,6 @@ def mean_figure(embeddings: Embeddings, metric: str) -> float:
 def evaluate(
     embeddings: Embeddings,
     *,
-    similarity: str | None = None,
     protocol: str = "inductive",
     split: str = "test",
     extra: Collection[str] = (),
@@ -74,7 +72,6 @@ def evaluate(
 
     Args:
         embeddings: vectors and their relevance (see `Embeddings.relevance`).
-        similarity: similarity that replaces the similarity of the embeddings.
         protocol: name of the protocol that made the embeddings, for the record.
         split: name of the split, for the record.
         extra: metrics to compute beside the metrics of every evaluation, by the names that
@@ -94,19 +91,18 @@ def evaluate(
     if not pairs:
         modalities = f"only {', '.join(embeddings.vectors)}" if embeddings.vectors else "no modality"
         raise InputError(f"the embeddings have {modalities}; pass embeddings of two modalities")
-    chosen = similarity or embeddings.similarity
     clusters, clips = embeddings.clusters, _clips_of(embeddings)
     units, clip = np.unique(np.asarray(clips, dtype=object), return_inverse=True)
     unit = clip
     if clusters is not None:
         names = [clusters[name] for name in embeddings.ids]
         units, unit = np.unique(np.asarray(names, dtype=object), return_inverse=True)
-    task = _Task(embeddings, gallery, chosen, tuple(extra), tuple(cutoffs), tuple(units.tolist()), unit, clip)
+    task = _Task(embeddings, gallery, tuple(extra), tuple(cutoffs), tuple(units.tolist()), unit, clip)
     rows, sample = _sample(embeddings, pairs, gallery, queries)
     results = tuple(_with_other_galleries(task, direction, rows[direction]) for direction in pairs)
     return Evaluation(
-        protocol, split, chosen, results, _label_space(embeddings), gallery, embeddings.relevant.name, sample,
-        clusters is not None, task.extra,
+        protocol, split, embeddings.similarity, results, _label_space(embeddings), gallery, embeddings.relevant.name,
+        sample, clusters is not None, task.extra,
     )  # fmt: skip
 
 
@@ -140,7 +136,6 @@ class _Task:
 
     embeddings: Embeddings
     gallery: Gallery
-    similarity: str
     extra: tuple[str, ...]
     cutoffs: tuple[int, ...]
     units: tuple[str, ...]
@@ -154,7 +149,7 @@ class _Task:
         reverse = (*key[2:], *key[:2])
         if reverse in self.matrices:
             return MatrixScores(np.ascontiguousarray(self.matrices[reverse].matrix.T))
-        source = _source(self.embeddings, direction, sides, self.similarity)
+        source = _source(self.embeddings, direction, sides)
         if isinstance(source, MatrixScores):
             self.matrices[key] = source
         return source
@@ -221,15 +216,10 @@ def _partner(relevant: Relevant, sides: Sides, gallery: Gallery) -> Indices | No
     return None
 
 
-def _source(embeddings: Embeddings, direction: Direction, sides: Sides, similarity: str) -> ScoreSource:
-    if embeddings.similarity == FRAME_WORD != similarity:
-        raise InputError(
-            f"similarity '{similarity}' cannot compare sequences of frames and words; omit similarity to use "
-            f"{FRAME_WORD}, the similarity of the embeddings"
-        )
+def _source(embeddings: Embeddings, direction: Direction, sides: Sides) -> ScoreSource:
     queries = embeddings.of(direction[0], torch.from_numpy(sides.queries))
     gallery = embeddings.of(direction[1], torch.from_numpy(sides.gallery))
-    return score_source(queries, gallery, similarity)
+    return score_source(queries, gallery, embeddings.similarity)
 
 
 def _label_space(embeddings: Embeddings) -> dict[str, tuple[float, float]]:
@@ -248,7 +238,6 @@ def per_query(
     gallery: Gallery = "full",
     *,
     rows: Indices | None = None,
-    similarity: str | None = None,
 ) -> Values:
     """Compute a metric (q,) for each of the q queries that have a relevant item in the gallery.
 
@@ -258,7 +247,6 @@ def per_query(
         metric: function of a ranking.
         gallery: "full", "without-partner" or "disjoint"; see `evaluate`.
         rows: (r,) rows to use as queries; by default all.
-        similarity: similarity that replaces the similarity of the embeddings.
 
     Raises:
         InputError: no query has a relevant item, or the embeddings lack a modality, cannot be compared or cannot
@@ -271,7 +259,7 @@ def per_query(
     measure = partial(of_others, measured) if gallery == "without-partner" else measured
     values: list[Values] = []
     for sides in restricted(sides_of(embeddings, direction, gallery), rows):
-        source = _source(embeddings, direction, sides, similarity or embeddings.similarity)
+        source = _source(embeddings, direction, sides)
         relevant = embeddings.relevant.between(embeddings, sides.queries, sides.gallery)
         partner = _partner(relevant, sides, gallery) if gallery == "without-partner" else None
         parts = over_rankings(source, relevant, measure, partner=partner)

@@ -27,16 +27,15 @@ from aadml.retrieval.sampling import SEED
 class Options:
     """Options of `aadml.retrieval.evaluation.evaluate`."""
 
-    similarity: str | None = None
     gallery: Gallery = "full"
     extra: tuple[str, ...] = ()
     queries: int | None = None
 
     def changed(self) -> list[str]:
         """Return the values that differ from their defaults, as parts of a file name."""
-        values = [value for value in (self.similarity, self.gallery) if value not in (None, "full")]
+        gallery = [] if self.gallery == "full" else [self.gallery]
         sample = [] if self.queries is None else [f"queries-{self.queries}-seed-{SEED}"]
-        return [*values, *self.extra, *sample]
+        return [*gallery, *self.extra, *sample]
 
 
 FULL = Options()
@@ -54,7 +53,6 @@ def evaluate(
     split: str | None = None,
     protocol: str | None = None,
     allow_other_features: bool = False,
-    similarity: str | None = None,
     metrics: Sequence[str] | str | None = (),
     relevance: str | Path | None = None,
     exclude_partner: bool = False,
@@ -81,7 +79,6 @@ def evaluate(
             protocol of the model. Embeddings are scored unchanged, and this argument is only the name of the
             protocol that made the embeddings.
         allow_other_features: score features of a different extractor than that of the training features.
-        similarity: "cosine", "dot", "euclidean" or "hamming", instead of the similarity of the embeddings.
         metrics: further metrics of `aadml list metrics`, such as recall@3. A metric without a cutoff, such as
             recall, is computed at all cutoffs of the printed table. Several metrics are separated by commas, or
             passed as a list.
@@ -119,7 +116,7 @@ def evaluate(
             "disjoint"
         )
     options = Options(
-        similarity=similarity, extra=listed(metrics), queries=queries,
+        extra=listed(metrics), queries=queries,
         gallery="without-partner" if exclude_partner else "disjoint" if disjoint else "full",
     )  # fmt: skip
     if (model is None) == (embeddings is None):

@@ -64,7 +64,6 @@ def test_a_table_for_people_with_classes(aadml, embeddings_file):
         (("--embeddings", "absent.npz"), "absent.npz does not exist"),
         (("--embeddings", "FILE", "--split", "valid"), "no clips of the split 'valid'; choose from test, train"),
         (("--embeddings", "FILE", "--metric", "runing"), "did you mean 'running'"),
-        (("--embeddings", "FILE", "--similarity", "l2"), "no similarity 'l2'"),
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_2(aadml, embeddings_file, arguments, message):

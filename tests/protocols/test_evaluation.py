@@ -7,7 +7,7 @@ import torch
 
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.protocols import PROTOCOLS
-from aadml.protocols.evaluation import embed_under, evaluate_under, prepare_subject, protocols_of
+from aadml.protocols.evaluation import embed_under, prepare_subject, protocols_of
 from aadml.protocols.protocol import Protocol
 
 
@@ -26,15 +26,6 @@ def test_only_leaks_are_joined(name):
 def test_a_leak_from_outside_is_joined():
     outside = "aadml.protocols.leaks:DROP_LAST"
     assert len(protocols_of(f"{outside}+legacy:partner")) == 2
-
-
-@pytest.mark.parametrize("name", ["csls", "inverted-softmax"])
-def test_a_protocol_that_corrects_scores_accepts_no_other_similarity(name, subject):
-    own = subject.encoder.method.similarity
-    with pytest.raises(InputError, match=f"^protocol {name} corrects .* '{own}', but similarity is 'dot'; omit"):
-        evaluate_under(subject, name, similarity="dot")
-    assert evaluate_under(subject, name, similarity=own).map == evaluate_under(subject, name).map
-    assert evaluate_under(subject, "bank", similarity="euclidean").similarity == "euclidean"
 
 
 def test_inputs_are_scaled_by_test_clips_after_training_whatever_the_order_of_the_names(subject):

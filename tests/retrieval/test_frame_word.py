@@ -25,13 +25,12 @@ def test_packed_sequences_score_as_their_relevance_both_ways():
     torch.testing.assert_close(torch.from_numpy(score_source(text, audio, "frame-word").block(1, 3)), expected.T[1:3])
 
 
-def test_another_similarity_cannot_score_packed_sequences():
+def test_packed_sequences_are_evaluated_by_their_similarity():
     (frames, lengths), (words, word_lengths) = sequences(6, 3, 0), sequences(6, 3, 1)
     vectors = {"audio": pack(frames, lengths, side="frames"), "text": pack(words, word_lengths, side="words")}
     embeddings = Embeddings(vectors, torch.arange(6), tuple("abcdef"), "frame-word")
-    assert evaluate(embeddings).directions[0].name == "audio-text"
-    with pytest.raises(InputError, match="similarity 'cosine' cannot compare sequences of frames and words; omit"):
-        evaluate(embeddings, similarity="cosine")
+    evaluation = evaluate(embeddings)
+    assert (evaluation.similarity, evaluation.directions[0].name) == ("frame-word", "audio-text")
 
 
 def test_scores_are_the_same_bits_however_the_work_is_cut():

@@ -13,8 +13,10 @@ from aadml.comparison.clips import Clips
 from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.runs.evaluate import Options
-from aadml.runs.loading import load_run
+from aadml.runs.loading import load_run, read_evaluation
+from aadml.runs.manifest import read_manifest
 from aadml.runs.protocol_scores import evaluate_under_each
+from aadml.runs.store import open_run
 from tests.protocols.conftest import clips
 
 
@@ -50,7 +52,7 @@ def test_evaluate_wants_one_thing_to_score_and_one_gallery(random_model, random_
 
 def test_what_is_scored_otherwise_is_kept_under_a_name_of_its_own(random_model, random_run, tmp_path):
     aadml.evaluate(random_run)
-    aadml.evaluate(random_run, similarity="euclidean", metrics="recall@3", queries=5)
+    aadml.evaluate(random_run, disjoint=True, metrics="recall@3", queries=5)
     aadml.evaluate(random_run, split="valid", relevance="own")
     evaluate_under_each(random_run, ["legacy:partner"], split="valid")
     for folder in (tmp_path / "one", tmp_path / "other"):  # judgments of one name in two places
@@ -60,7 +62,7 @@ def test_what_is_scored_otherwise_is_kept_under_a_name_of_its_own(random_model, 
         aadml.evaluate(random_run, split="valid", relevance=folder / "judged.txt")
     kept = sorted(path.name for path in (random_run / "evaluations").iterdir())
     expected = [
-        r"inductive-test-euclidean-recall-3-queries-5-seed-0-[0-9a-f]{8}\.json", r"inductive-test\.json",
+        r"inductive-test-disjoint-recall-3-queries-5-seed-0-[0-9a-f]{8}\.json", r"inductive-test\.json",
         *[r"inductive-valid-relevance-[A-Za-z0-9._-]+-[0-9a-f]{8}\.json"] * 2, r"inductive-valid-relevance-own\.json",
         r"legacy-partner-valid-[0-9a-f]{8}\.json",
     ]  # fmt: skip
@@ -70,7 +72,20 @@ def test_what_is_scored_otherwise_is_kept_under_a_name_of_its_own(random_model, 
     assert (record["label"], record["seed"], record["split"]) == ("cca", 0, "test")
     assert record["map_mean"] == random_model.evaluation["map_mean"]
     assert Options().changed() == []
-    assert Options(similarity="dot", gallery="disjoint").changed() == ["dot", "disjoint"]
+    assert Options(gallery="disjoint", extra=("mrr",), queries=7).changed() == ["disjoint", "mrr", "queries-7-seed-0"]
+
+
+def test_an_evaluation_by_another_similarity_of_an_earlier_version_is_read_verified_and_reported(random_run):
+    aadml.evaluate(random_run)
+    record = json.loads((random_run / "evaluations" / "inductive-test.json").read_text()) | {"similarity": "euclidean"}
+    name = "evaluations/inductive-test-euclidean.json"
+    with open_run(random_run) as store:
+        store.commit({name: json.dumps(record).encode()})
+    assert read_evaluation(random_run, name=name).similarity == "euclidean"
+    assert aadml.verify(random_run) == []
+    aadml.evaluate(random_run, disjoint=True)
+    assert name in read_manifest(random_run).files
+    assert aadml.report(random_run).is_file()
 
 
 def test_judged_ids_without_clips_are_noted(random_model, random_run, other_file, tmp_path):

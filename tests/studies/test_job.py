@@ -1,6 +1,12 @@
+from dataclasses import replace
+
 from aadml.configuration.config import resolve
+from aadml.feature_extraction.ground.json_values import to_bytes
 from aadml.runs.evaluate import evaluate
+from aadml.runs.loading import read_evaluation
+from aadml.runs.run_names import evaluation_file
 from aadml.runs.scoring import Scoring
+from aadml.runs.store import open_run
 from aadml.studies import job
 from aadml.studies.job import FAILURE, Job, is_done, scored, work_off
 
@@ -45,4 +51,10 @@ def test_metrics_that_are_added_after_the_training_are_scored_without_a_training
     assert not is_done(both)
     evaluate(run.folder, metrics=("mrr", "ndcg@5"))
     assert is_done(both)
+    name = evaluation_file("inductive", "test", "mrr", "ndcg@5")
+    of_dots = replace(read_evaluation(run.folder, name=name), similarity="dot").to_json()  # of an earlier version
+    with open_run(run.folder) as store:
+        store.commit({name: to_bytes(of_dots)})
+    assert not is_done(both)
+    evaluate(run.folder, metrics=("mrr", "ndcg@5"))
     assert all(scored(both).figure(metric) for metric in both.metrics)

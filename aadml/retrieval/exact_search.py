@@ -267,8 +267,8 @@ def _largest(values: Floats, k: int, margin: float, hidden: Excluded) -> Indices
     if groups > 2 * k:  # k groups reach a value, so k values reach it
         high = values[: groups * _GROUP].reshape(_GROUP, groups).max(axis=0)
     bound = np.float32(np.partition(high, len(high) - k)[len(high) - k] - 2 * margin)
-    found = np.flatnonzero(values >= np.nextafter(bound, np.float32(-np.inf)))
-    return found if hidden is None else found[~hidden[found]]
+    rows = np.flatnonzero(values >= np.nextafter(bound, np.float32(-np.inf)))
+    return rows if hidden is None else rows[~hidden[rows]]
 
 
 def _code(values: Tensor) -> Tensor:

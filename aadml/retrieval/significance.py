@@ -69,10 +69,6 @@ class Difference:
         """Whether the absolute difference is significantly smaller than `NEGLIGIBLE`."""
         return self.equal < LEVEL
 
-    def reversed(self) -> "Difference":
-        """Return the difference second minus first."""
-        return replace(self, mean=-self.mean, low=-self.high, high=-self.low)
-
     def at_level(self, level: float) -> "Difference":
         """Return the difference with its interval at significance level `level` instead of 5 %."""
         if np.isnan(self.freedom):

@@ -10,7 +10,7 @@ from aadml.reports.tables import Cell, Table
 from aadml.studies.comparison_rows import SINGULAR, ComparisonRow
 from aadml.studies.control_rows import ALONE, NONE
 from aadml.studies.execution import Execution
-from aadml.studies.results import CellScores, differences, in_words, mark, signed
+from aadml.studies.results import CellScores, differences, in_words
 from aadml.studies.sweep_figures import dots, drawn
 from aadml.studies.sweep_parts import (
     ResultColumns,
@@ -27,7 +27,6 @@ TITLES = {
     "methods": "Methods",
     "losses": "Losses, with and without anchor-aware proxies",
     "proxies": "The proxy and its controls",
-    "pairs": "All pairs of methods",
 }
 """Name of a table's files -> title of its section."""
 Scores = Mapping[str, CellScores]
@@ -56,8 +55,7 @@ def write_comparison(
         metrics: metrics that have columns in addition to MAP.
 
     Returns:
-        The tables to print (all tables except that of all pairs), and the path of the page. Without matplotlib, the
-        page has no figures.
+        The tables, and the path of the page. Without matplotlib, the page has no figures.
 
     Raises:
         InputError: no run finished, or a file cannot be read or written.
@@ -74,10 +72,6 @@ def write_comparison(
     if proxies is not None:
         parts.append(_part("proxies", proxies, [proxies.caption, *proxies.notes]))
     tables = [table for part in parts for table in part.tables.values()]
-    methods = [row for row in rows if row.table == "methods" and not row.control]
-    if len(methods) > 2:
-        every_pair = pair_table(methods, scores, about)
-        parts.append(_part("pairs", every_pair, [every_pair.caption, *every_pair.notes]))
     kind = next(row.table for row in rows if scores[row.cell.name].over_seeds("map") is not None)
     first = [row for row in rows if row.table == kind]
     against = reference(first, baseline)
@@ -175,18 +169,6 @@ def proxy_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Ta
     columns.add_cost("steps")
     caption = f"Mean MAP with the anchor-aware proxy, minus the mean MAP of each control. {about}"
     return columns.table(caption)
-
-
-def pair_table(rows: Sequence[ComparisonRow], scores: Scores, about: str) -> Table:
-    """Return the table of differences of all pairs of rows, row minus column. Tests are corrected for all pairs."""
-    pairs = [(row.cell.name, other.cell.name) for number, row in enumerate(rows) for other in rows[number + 1 :]]
-    columns = ResultColumns([], scores, {"": [row.name for row in rows]})
-    columns.tested = tested = differences(scores, pairs)
-    both = tested | {(second, first): minus.reversed() for (first, second), minus in tested.items()}
-    for other in rows:
-        column = [both.get((row.cell.name, other.cell.name)) for row in rows]
-        columns[other.name] = [None if minus is None else signed(minus.mean) + mark(minus) for minus in column]
-    return columns.table(f"Differences of the mean MAP, row minus column. {about}")
 
 
 def _controls_of(row: ComparisonRow, rows: Sequence[ComparisonRow]) -> dict[str, ComparisonRow]:

@@ -189,8 +189,8 @@ def differences(scores: Mapping[str, CellScores], pairs: Iterable[Pair]) -> dict
 def in_words(tested: Difference | None) -> str:
     """Return a difference as text; "" for None.
 
-    The text has the mean, the 95 % interval, the p value and the marks. If the difference is not tested, the text
-    has the mean and the words "not tested".
+    The text has the mean, the 95 % interval, the p value and the marks: "*" if significant, "≈" if equivalent. If
+    the difference is not tested, the text has the mean and the words "not tested".
     """
     if tested is None:
         return ""
@@ -199,12 +199,7 @@ def in_words(tested: Difference | None) -> str:
         return f"{mean} ({tested.over}: not tested)"
     p = "p < 0.001" if tested.p < 0.001 else f"p = {tested.p:.3f}"
     low, high = max(tested.low, -1.0), min(tested.high, 1.0)  # no difference of MAP is larger
-    return f"{mean} [{signed(low)}, {signed(high)}] ({p}){mark(tested)}"
-
-
-def mark(tested: Difference) -> str:
-    """Return the marks of a difference: "*" if significant, "≈" if equivalent; "" if neither applies."""
-    return "*" * tested.significant + "≈" * tested.equivalent
+    return f"{mean} [{signed(low)}, {signed(high)}] ({p}){'*' * tested.significant}{'≈' * tested.equivalent}"
 
 
 def how_tested(tested: Iterable[Difference]) -> list[str]:

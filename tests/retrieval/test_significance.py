@@ -8,7 +8,6 @@ from scipy.stats import t, ttest_1samp, ttest_rel
 
 from aadml.retrieval.significance import (
     NEGLIGIBLE,
-    Difference,
     _by_student,
     corrected,
     holm,
@@ -160,12 +159,6 @@ def test_the_interval_of_a_mean_is_students_within_0_and_1(count):
     assert mean_interval(values) == (pytest.approx(expected[0]), pytest.approx(expected[1]))
     assert mean_interval(values[:1]) == (values[0], values[0])
     assert mean_interval(np.array([0.0, 1.0])) == (0, 1)
-
-
-def test_a_difference_turned_round():
-    one = Difference(0.2, 0.1, 0.04, "both", 0.01, 0.5, 0.9)
-    assert one.reversed() == Difference(-0.2, 0.1, 0.04, "both", -0.5, -0.01, 0.9)
-    assert one.reversed().reversed() == one
 
 
 def test_equal_figures_do_not_differ():

@@ -17,6 +17,7 @@ from aadml.papers.reproduction_plan import ReproductionPlan, shortened
 from aadml.papers.rows import PaperRuns, paper_runs
 from aadml.papers.tables import Group, leaks_of
 from aadml.reports.published import PAPER
+from aadml.retrieval.judgments import judgment_files
 from aadml.studies.ablation_grid import collected
 from aadml.studies.comparison_rows import RowSettings
 from aadml.studies.execution import SweepResult
@@ -54,7 +55,8 @@ def reproduce_paper(data: Mapping[str, str], only: str | None, plan: Reproductio
             notes.append(message)
             plan.note(message)
 
-    with sole_owner(plan.locked, {plan.folder / name: place for name, place in data.items()}):
+    judgments = judgment_files(value for key, value in setting_pairs(plan.settings) if key == "relevance")
+    with sole_owner(plan.locked, {plan.folder / name: place for name, place in data.items()}, judgments):
         runs = {name: _runs(name, place, parts, plan, note) for name, place in data.items()}
         jobs = {name: of_set.jobs(parts, plan.seeds, plan.folder / name) for name, of_set in runs.items()}
         outcomes = plan.reproduce([job for several in jobs.values() for job in several])

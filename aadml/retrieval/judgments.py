@@ -2,7 +2,7 @@
 
 import csv
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from aadml.comparison.relevance import RULES, Judgments, Relevance
@@ -18,6 +18,12 @@ _LEAST, _LARGEST = 1e-6, 1e6
 def relevance_name(relevance: str | Path | None) -> str | None:
     """Return the name of a relevance rule, or the absolute path of a file of judgments; None if no rule is passed."""
     return None if relevance is None else relevance if relevance in RULES else str(Path(relevance).absolute())
+
+
+def judgment_files(relevance: Iterable[object]) -> list[str]:
+    """Return the absolute paths of the files of judgments among relevance rules, without duplicates."""
+    files = [name for name in relevance if isinstance(name, str) and name not in RULES and Path(name).is_file()]
+    return list(dict.fromkeys(str(Path(name).absolute()) for name in files))
 
 
 def chosen_relevance(name: str) -> Relevance:

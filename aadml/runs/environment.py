@@ -1,6 +1,7 @@
-"""Environment of a run: versions, commit, machine and the hash of the data."""
+"""Environment of a run: versions, commit, machine, and the hashes of the data and of the judgments."""
 
 import hashlib
+import json
 import platform
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,7 @@ import torch
 from aadml.comparison.clips import Splits
 from aadml.comparison.features import Features, StoredSource
 from aadml.comparison.processes import group
+from aadml.comparison.relevance import Judgments
 from aadml.data.splitting.splits import DrawNote
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import parse_as
@@ -34,12 +36,15 @@ class Data:
         sha256: SHA-256 of the divided data.
         notes: notes on the division into splits.
         drawn: whether the seed of the run drew clips or classes of the splits; None for a run of an earlier version.
+        judgments: SHA-256 of the grades by which test clips are relevant, or "" without judgments; None for a run of
+            an earlier version.
     """
 
     name: str
     sha256: str
     notes: tuple[str, ...]
     drawn: bool | None = None
+    judgments: str | None = None
 
 
 @dataclass(frozen=True)
@@ -69,13 +74,14 @@ class Environment:
 
 def environment(splits: Splits, sha256: str, device: torch.device) -> Environment:
     """Return the environment of a run; `sha256` is the hash of the data."""
+    drawn = any(isinstance(note, DrawNote) for note in splits.notes)
     return Environment(
         commit=git_commit(),
         versions={"python": platform.python_version()} | _versions(),
         device=str(device),
         device_name=torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine(),
         threads=torch.get_num_threads(),
-        data=Data(splits.name, sha256, splits.notes, any(isinstance(note, DrawNote) for note in splits.notes)),
+        data=Data(splits.name, sha256, splits.notes, drawn, _judgments(splits)),
         clips={split: len(splits[split]) for split in ("train", "valid", "test")},
         processes=group.count(),
     )
@@ -91,25 +97,34 @@ def read_environment(run: Path | RunManifest) -> Environment:
     return parse_as(Environment, manifest.read(ENVIRONMENT), manifest.folder / ENVIRONMENT)
 
 
-def check_same_data(manifest: RunManifest, name: str, sha256: str, remedy: str) -> Environment:
-    """Return the environment of a run that was begun with the same data.
+def check_same_data(manifest: RunManifest, splits: Splits, sha256: str, remedy: str) -> Environment:
+    """Return the environment of a run that was begun with the same data and judgments.
 
     Args:
         manifest: manifest of the run.
-        name: name of the data, for messages.
+        splits: the data.
         sha256: SHA-256 of the data; see `data_hash`.
         remedy: what to do with other data, for messages.
 
     Raises:
-        InputError: the SHA-256 differs from that of the data of the run.
+        InputError: the SHA-256 of the data or of the judgments differs from that of the run.
     """
-    before = read_environment(manifest)
+    before, name = read_environment(manifest), splits.name or "data in memory"
     if before.data.sha256 != sha256:
         raise InputError(
-            f"{name or 'data in memory'}: the data have changed since {manifest.folder} was begun, or another version "
-            f"of aadml divides them differently; {remedy}"
+            f"{name}: the data have changed since {manifest.folder} was begun, or another version of aadml divides "
+            f"them differently; {remedy}"
         )
+    if before.data.judgments not in (None, _judgments(splits)):
+        raise InputError(f"{name}: the judgments have changed since {manifest.folder} was begun; restore the judgments")
     return before
+
+
+def _judgments(splits: Splits) -> str:
+    rule = splits.test.relevant
+    if not isinstance(rule, Judgments):
+        return ""
+    return hashlib.sha256(json.dumps(rule.grades, sort_keys=True).encode()).hexdigest()
 
 
 def _versions() -> dict[str, str | None]:

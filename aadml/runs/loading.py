@@ -174,7 +174,7 @@ def load_run(folder: Path, *, device: str | None = None) -> Run:
         splits = load_splits(config)
     except InputError as error:
         raise type(error)(f"{error} (restore the data of {folder}, or pass --data F.h5)") from error
-    check_same_data(manifest, splits.name, data_hash(splits), "restore the data, or pass --data F.h5")
+    check_same_data(manifest, splits, data_hash(splits), "restore the data, or pass --data F.h5")
     return Run(manifest, config, splits, model)
 
 

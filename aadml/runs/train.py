@@ -203,7 +203,7 @@ def train_into(
     with open_run(folder, wait=True) if is_run(folder) else new_run(folder) as store:
         continued_config(store.manifest, prepared.config)
         if store.manifest.is_finished:
-            check_same_data(store.manifest, prepared.splits.name, prepared.sha256, "start a new run")
+            check_same_data(store.manifest, prepared.splits, prepared.sha256, "start a new run")
             return load_trained(store.manifest, config.common.device)
         return train_run(prepared, store, scoring, callbacks=callbacks, priors=priors, on_note=on_note)
 
@@ -237,7 +237,7 @@ def continued_config(
 def _begin(prepared: Prepared, store: RunStore, note: Note) -> None:
     """Commit config and environment of a new run, or check the data of an interrupted run."""
     if ENVIRONMENT in store.manifest.files:
-        before = check_same_data(store.manifest, prepared.splits.name, prepared.sha256, "start a new run")
+        before = check_same_data(store.manifest, prepared.splits, prepared.sha256, "start a new run")
         if before.processes != group.count():
             note(
                 f"the number of processes was {before.processes} when the run began, and is {group.count()} now; the "

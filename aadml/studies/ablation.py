@@ -8,6 +8,7 @@ from aadml.configuration.from_arguments import starting_file
 from aadml.configuration.overrides import Settings, flag_settings, setting_pairs
 from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.strings import Note
+from aadml.retrieval.judgments import judgment_files
 from aadml.retrieval.metric_functions import check_columns
 from aadml.runs.data import TrainingSource, data_location
 from aadml.runs.sample_data import with_sample_data
@@ -90,7 +91,8 @@ def ablate(
     )  # fmt: skip
     refuse_foreign(execution.folder)
     all_data = list(dict.fromkeys(data_location(cell.config.data) for cell in ablation.cells))
-    with sole_owner(execution.locked, {execution.folder: all_data}):
+    judgments = judgment_files(cell.config.common.relevance for cell in ablation.cells)
+    with sole_owner(execution.locked, {execution.folder: all_data}, judgments):
         outcomes = execution.train(jobs_of(ablation.cells, ablation.seeds, execution.folder, columns))
         if execution.shard:
             return SweepResult(tuple(outcomes), execution.folder)

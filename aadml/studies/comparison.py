@@ -13,6 +13,7 @@ from aadml.feature_extraction.ground.strings import Note, listed
 from aadml.losses import LOSSES
 from aadml.objective.recipes import RECIPES
 from aadml.proxies.anchor_aware import AnchorAware
+from aadml.retrieval.judgments import judgment_files
 from aadml.retrieval.metric_functions import check_columns
 from aadml.runs.data import TrainingSource
 from aadml.runs.sample_data import sample_features
@@ -122,7 +123,8 @@ def compare(
     for message in notes:
         note(message)
     refuse_foreign(execution.folder)
-    with sole_owner(execution.locked, {execution.folder: shared.data}):
+    judgments = judgment_files(row.cell.config.common.relevance for row in rows)
+    with sole_owner(execution.locked, {execution.folder: shared.data}, judgments):
         rows, records, lost = tuned_rows(rows, trials, execution) if trials > 1 else (rows, {}, {})
         cells = cells_of_rows(rows)
         ready = [cell for cell in cells if cell.name not in lost]

@@ -190,8 +190,9 @@ def check_same_study(jobs: Sequence[Job]) -> None:
         data, common = read_environment(manifest).data, config.common
         of_method = repr(config.options) if takes_captions(config.options) else ""
         of_all_seeds = {} if data.drawn is None else {None: "" if data.drawn else data.sha256}
-        for seed, value in ({common.seed: data.sha256} | of_all_seeds).items():
-            key = (seed, replace(common, seed=0), repr(config.towers), of_method)
+        judged = {} if data.judgments is None else {"judgments": data.judgments}
+        for part, value in ({common.seed: data.sha256} | of_all_seeds | judged).items():
+            key = (part, replace(common, seed=0), repr(config.towers), of_method)
             known, other = first.setdefault(key, (value, job.folder))
             if known != value:
                 raise InputError(

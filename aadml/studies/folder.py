@@ -6,7 +6,7 @@ All runs in the same folder of runs use the same data.
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -29,8 +29,10 @@ WRITTEN = (".html", ".csv", ".md", ".tex", ".svg", ".json")
 
 
 @contextmanager
-def sole_owner(folder: Path, data: Mapping[Path, str | Sequence[str]] | None = None) -> Iterator[None]:
-    """Lock a folder against other processes, and check the data of the runs in each folder of runs.
+def sole_owner(
+    folder: Path, data: Mapping[Path, str | Sequence[str]] | None = None, judgments: Iterable[str] = ()
+) -> Iterator[None]:
+    """Lock a folder against other processes, and check data and judgments of the runs in each folder of runs.
 
     After use, `data.json` is removed from a folder of runs that contains only this file. New folders are removed if
     they are empty.
@@ -39,10 +41,11 @@ def sole_owner(folder: Path, data: Mapping[Path, str | Sequence[str]] | None = N
         folder: folder of a study, or of a shard in a study.
         data: folder of runs -> all data of the runs. A folder of runs is `folder`, or is in `folder`, or contains
             the folder of the shard.
+        judgments: files of judgments of the runs.
 
     Raises:
         InputError: a folder that is in use or cannot be created, a symbolic link in the study, missing data, or a
-            folder of runs that contains runs on other data or a damaged `data.json`.
+            folder of runs that contains runs on other data, runs with other judgments or a damaged `data.json`.
     """
     data = data or {}
     absent = {part for place in (folder, *data) for part in (place, *place.parents) if not part.exists()}
@@ -58,7 +61,7 @@ def sole_owner(folder: Path, data: Mapping[Path, str | Sequence[str]] | None = N
             refuse_links(*Path(os.path.commonpath([folder, *data])).iterdir())  # of the whole study
             noted = data
             for place, content in data.items():
-                _keep_to(place, content)
+                _keep_to(place, content, judgments)
             yield
     finally:
         for place in noted:
@@ -83,17 +86,18 @@ def refuse_foreign(folder: Path) -> None:
         raise InputError(f"{folder} contains files that do not belong to a study ({some}); choose another --output")
 
 
-def _keep_to(folder: Path, data: str | Sequence[str]) -> None:
-    """Record the data of a folder of runs, or compare them with the data of existing runs.
+def _keep_to(folder: Path, data: str | Sequence[str], judgments: Iterable[str]) -> None:
+    """Record data and judgments of a folder of runs, or compare them with those of existing runs.
 
     Raises:
-        InputError: the data are missing or differ from the data of the runs, or `data.json` is damaged.
+        InputError: the data are missing, data or judgments differ from those of the runs, or `data.json` is damaged.
     """
     data = [data] if isinstance(data, str) else data
     for place in data:
         if not is_address(place) and not Path(place).exists():
             raise InputError(f"{place} does not exist; check the path of the data")
     checksums = {name: _fingerprint(Path(name)) for name in map(shown_address, data)}
+    content = checksums | {name: _fingerprint(Path(name)) for name in judgments}
     path, names = folder / DATA, ", ".join(checksums)
     known = _noted(path)
     if path.exists() and not known:
@@ -102,18 +106,14 @@ def _keep_to(folder: Path, data: str | Sequence[str]) -> None:
         if known == {names: hashlib.sha256("".join(checksums.values()).encode()).hexdigest()}:
             known = checksums  # an earlier version joined the checksums of several data
         same = [n for n, s in checksums.items() if known.get(n) == s or (s in known.values() and not is_address(n))]
-        if not same or any(known.get(name, sha256) != sha256 for name, sha256 in checksums.items()):
+        if not same or any(known.get(name, sha256) != sha256 for name, sha256 in content.items()):
             raise InputError(
                 f"{folder} contains runs on other data ({', '.join(known)}, which may have changed since); choose "
                 f"another --output for {names}"
             )
-        checksums = known | checksums
-    single = len(checksums) == 1
-    record = (
-        {"data": names, "sha256": checksums[names]}
-        if single
-        else {"data": [*checksums], "sha256": [*checksums.values()]}
-    )
+        content = known | content
+    places, sums = [*content], [*content.values()]
+    record = {"data": places, "sha256": sums} if len(places) > 1 else {"data": places[0], "sha256": sums[0]}
     write_text(path, json.dumps(record, indent=2) + "\n")
 
 

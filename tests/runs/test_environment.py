@@ -6,11 +6,13 @@ import shutil
 import subprocess
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 import aadml
+from aadml.comparison.relevance import Judgments
 from aadml.configuration.from_arguments import assemble
 from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
@@ -18,7 +20,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import parse_as, to_bytes
 from aadml.runs import environment
 from aadml.runs.data import TrainingSource
-from aadml.runs.environment import Data, Environment, data_hash
+from aadml.runs.environment import Data, Environment, check_same_data, data_hash
 from tests.sound_files import tone, write_wav
 
 
@@ -55,9 +57,29 @@ def test_an_environment_of_an_earlier_version_is_of_one_process():
     data = Data("f.h5", "0" * 64, (), drawn=True)
     content = asdict(Environment("c", {}, "cpu", "x86", 1, data, {"train": 3}, processes=4))
     assert parse_as(Environment, to_bytes(content), Path("e.json")).processes == 4
-    del content["processes"], content["data"]["drawn"]
+    del content["processes"], content["data"]["drawn"], content["data"]["judgments"]
     earlier = parse_as(Environment, to_bytes(content), Path("e.json"))
-    assert (earlier.processes, earlier.data.drawn) == (1, None)
+    assert (earlier.processes, earlier.data.drawn, earlier.data.judgments) == (1, None, None)
+
+
+def test_judgments_that_changed_are_refused_unless_an_earlier_version_wrote_the_run(splits, monkeypatch):
+    def judged(item):
+        rule = Judgments({splits.test.ids[0]: {item: 1.0}})
+        return changed_test(splits, relevance=rule)
+
+    first, second = (judged(splits.test.ids[n]) for n in (0, 1))
+    assert data_hash(first) == data_hash(splits)
+    begun = environment.environment(first, "0" * 64, torch.device("cpu"))
+    monkeypatch.setattr(environment, "read_environment", lambda manifest: begun)
+    manifest = SimpleNamespace(folder="run")
+    assert check_same_data(manifest, first, "0" * 64, "") is begun
+    for other in (second, splits):
+        with pytest.raises(InputError, match=r"the judgments have changed since run was begun; restore the judgments"):
+            check_same_data(manifest, other, "0" * 64, "start again")
+    with pytest.raises(InputError, match="the data have changed since run was begun, or another version"):
+        check_same_data(manifest, first, "1" * 64, "")
+    begun = replace(begun, data=replace(begun.data, judgments=None))
+    assert check_same_data(manifest, second, "0" * 64, "") is begun
 
 
 def test_a_draw_of_validation_clips_in_memory_is_recorded(splits):

@@ -1,5 +1,6 @@
 """What `ablate` and `compare` run, without training."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,20 @@ def test_an_axis_over_data_keeps_to_all_of_its_data(features, tmp_path):
         InputError, match=r"contains runs on other data \(.*features.h5, .*other.h5, which may have changed"
     ):
         aadml.ablate(over, **common)
+
+
+def test_a_study_keeps_to_its_file_of_judgments(features, tmp_path):
+    ids, judged = aadml.read(features).test.ids, tmp_path / "judged.csv"
+    common = {"data": features, "workers": 0, "settings": [f"relevance={judged}"], "output": tmp_path / "out"}
+    studies = [partial(aadml.ablate, {"validation": [0.2]}, method="random"), partial(aadml.compare, methods="random")]
+    for number, study in enumerate(studies):
+        common["output"] = tmp_path / f"out{number}"
+        judged.write_text(f"query,item,grade\n{ids[0]},{ids[1]},1\n")
+        study(seeds=1, **common)
+        assert study(seeds=2, **common).failed == 0
+        judged.write_text(f"query,item,grade\n{ids[0]},{ids[2]},1\n")
+        with pytest.raises(InputError, match=r"other data \(.*features\.h5, .*judged\.csv, which may have"):
+            study(seeds=3, **common)
 
 
 def test_paths_of_a_study_are_absolute_in_the_config_of_each_run(planned, features, tmp_path):

@@ -78,6 +78,19 @@ def test_shards_may_have_their_files_in_other_folders(features, tmp_path, monkey
         aadml.compare(workers=0, merge=True, **common)
 
 
+def test_a_merge_refuses_runs_with_different_judgments(features, tmp_path, monkeypatch):
+    settings = ["relevance=judged.csv", "method.dimension=4"]
+    common = {"data": features, "methods": "cca", "seeds": 2, "settings": settings, "workers": 0}
+    ids = aadml.read(features).test.ids
+    for number in range(2):
+        (tmp_path / str(number)).mkdir()
+        monkeypatch.chdir(tmp_path / str(number))
+        Path("judged.csv").write_text(f"query,item,grade\n{ids[0]},{ids[number]},1\n")
+        aadml.compare(shard=f"{number}/2", output=tmp_path / "out", **common)
+    with pytest.raises(InputError, match=r"cca_seed0 and .*cca_seed1 are runs on different data"):
+        aadml.compare(merge=True, output=tmp_path / "out", **common)
+
+
 def test_a_merge_refuses_runs_on_different_data(features, tmp_path):
     common = {"methods": ["cca", "random"], "seeds": 1, "workers": 0, "settings": SMALL}
     aadml.compare(data=features, shard="0/2", output=tmp_path / "out", **common)

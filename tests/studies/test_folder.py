@@ -79,6 +79,24 @@ def test_a_study_over_data_is_extended_and_reordered(tmp_path):
         pass
 
 
+def test_runs_with_equal_judgments_but_other_data_are_refused(tmp_path):
+    data, other, judged, folder = (str(tmp_path / name) for name in ("a", "b", "judged.csv", "study"))
+    for place in (data, other, judged):
+        Path(place).write_text(place)
+    folder = Path(folder)
+    with sole_owner(folder, {folder: data}):  # as in earlier versions, without judgments
+        begun(folder)
+    for _ in range(2):
+        with sole_owner(folder, {folder: data}, [judged]):
+            pass
+    assert list(json.loads((folder / "data.json").read_text())["data"]) == [data, judged]
+    with pytest.raises(InputError, match="runs on other data"), sole_owner(folder, {folder: other}, [judged]):
+        pass
+    Path(judged).write_text("changed")
+    with pytest.raises(InputError, match="runs on other data"), sole_owner(folder, {folder: data}, [judged]):
+        pass
+
+
 def test_a_folder_that_cannot_be_created_is_refused(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="file/out cannot be created"), sole_owner(tmp_path / "file" / "out"):

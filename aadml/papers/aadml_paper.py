@@ -98,7 +98,8 @@ def _group(
     folder = plan.folder / runs.data_set
     cells = list({cell.name: cell for part in parts for cell in runs.cells(part)}.values())
     scores = collected(cells, plan.seeds, folder, outcomes)
-    return Group(runs, scores, leaks_of(scores, jobs, folder), describe(scores, plan.seeds, folder))
+    on_data = {cell.name: scores[cell.name] for cell in cells if cell.config.data == cells[0].config.data}
+    return Group(runs, scores, leaks_of(scores, jobs, folder), describe(on_data, plan.seeds, folder))
 
 
 def chosen_parts(only: str | None, data_sets: Collection[str]) -> tuple[list[str], list[str]]:

@@ -13,6 +13,7 @@ from aadml.comparison.clips import Clips, Splits, numbered
 from aadml.comparison.options import Seed
 from aadml.comparison.relevance import LABEL, check_relevance
 from aadml.configuration.config import Common, Config, Fraction
+from aadml.configuration.overrides import Settings, setting_pairs
 from aadml.configuration.presets import preset_path
 from aadml.data.captions.captioned_sets import captioned_splits, is_captioned
 from aadml.data.captions.several_texts import with_captions, with_texts
@@ -282,10 +283,12 @@ class TrainingSource:
     Args:
         data: path of the data, or data in memory; None for the path in the config. Modules in the folder of the data
             can be named as module:name.
+        settings: config keys and values. The key `data` overrides a path.
     """
 
-    def __init__(self, data: str | Path | Splits | Clips | None) -> None:
-        self.data = data
+    def __init__(self, data: str | Path | Splits | Clips | None, settings: Settings = ()) -> None:
+        chosen = dict(setting_pairs(settings)).get("data")
+        self.data = data = chosen if isinstance(chosen, str) and not isinstance(data, Splits | Clips) else data
         self.place = data_location(data) if isinstance(data, str | Path) else None
         self._content: FeatureFile | None = None
         if self.place:

@@ -115,7 +115,7 @@ def fit(
     """
     note = on_note or _log.info
     callbacks = Callbacks(on_plan=on_plan, on_epoch=on_epoch, on_step=on_step, on_warning=on_warning)
-    source = TrainingSource(data)
+    source = TrainingSource(data, settings)
     config = source.starting_config(config, method, note)
     flags = {
         "loss": loss,
@@ -129,10 +129,10 @@ def fit(
         "training.criterion": criterion,
     }
     file = str(config) if config else None
-    complete = with_absolute_paths(assemble(settings, config=file, method=method, sample=data is None, **flags))
-    if data is None and not complete.common.data and launch.started():
+    complete = with_absolute_paths(assemble(settings, config=file, method=method, sample=source.data is None, **flags))
+    if source.data is None and not complete.common.data and launch.started():
         raise InputError("fit: sample clips cannot be rendered by several processes; pass data")
-    complete = with_sample_data(complete, note) if data is None else complete
+    complete = with_sample_data(complete, note) if source.data is None else complete
     for message in config_warnings(complete):
         note(message)
     check_towers(complete)

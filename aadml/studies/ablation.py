@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from aadml.comparison.options import Count, CountOrZero, Seeds
+from aadml.configuration.config import ConfigFile
 from aadml.configuration.from_arguments import starting_file
 from aadml.configuration.overrides import Settings, flag_settings, setting_pairs
 from aadml.feature_extraction.ground.argument_types import with_consent
@@ -49,8 +50,8 @@ def ablate(
         over: config key and its values: proxy.k=1..7, loss=aa-triplet,aa-contrastive. Several keys, passed one by one
             or as a mapping, form a grid. Settings of a loss, such as the margin, apply to every loss of the grid.
             Settings of the proxy, the selection and the directions override the settings that each loss implies.
-        data: a feature file in any layout; None uses the data of the config, or the sample clips if the config has no
-            data.
+        data: a feature file in any layout; None uses the first data of an axis `data`, or else the data of the
+            config, or the sample clips if the config has no data.
         method: method of `aadml list methods`, with the preset configs/METHOD.yaml.
         config: a YAML file, or the name of a preset.
         settings: config keys and values, as "key=value".
@@ -75,9 +76,9 @@ def ablate(
     """
     shards, note = shard_of(shard, merge=merge), on_note or log
     axes = axes_of(over)
-    start = TrainingSource(data).starting_config(config, method, note)
-    flags = flag_settings({"data": data_location(data) if data else None})
-    file = starting_file(str(start) if start else None, method, sample=data is None).changed(flags).changed(settings)
+    if data is None:
+        data = next((str(axis.values[0]) for axis in axes if axis.key == "data" and axis.values[0] is not None), None)
+    file = _starting_file(data, config, method, settings, note)
     written = file.resolve()
     base = with_sample_data(written, note)
     named = written if written.common.data else base
@@ -99,6 +100,15 @@ def ablate(
         scores = collected(ablation.cells, ablation.seeds, execution.folder, outcomes)
         table, page = write_ablation(ablation, scores, execution, columns)
     return SweepResult(tuple(outcomes), execution.folder, [table], page, scores)
+
+
+def _starting_file(
+    data: str | Path | None, config: str | None, method: str | None, settings: Settings, note: Note
+) -> ConfigFile:
+    source = TrainingSource(data, settings)
+    start = source.starting_config(config, method, note)
+    file = starting_file(str(start) if start else None, method, sample=source.data is None)
+    return file.changed(flag_settings({"data": source.place})).changed(settings)
 
 
 def _baseline(settings: Settings | str) -> Overrides | None:

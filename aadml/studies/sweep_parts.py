@@ -14,7 +14,7 @@ from aadml.reports.published import NOTE, PAPER, PublishedMap
 from aadml.reports.tables import Cell, Table, write_tables
 from aadml.retrieval.significance import NEGLIGIBLE, Difference, Pair
 from aadml.retrieval.summary import RELEVANCE_IN_WORDS
-from aadml.runs.environment import read_environment
+from aadml.runs.environment import Environment, read_environment
 from aadml.studies.ablation_grid import run_folder
 from aadml.studies.execution import Execution
 from aadml.studies.folder import RUNS
@@ -200,20 +200,23 @@ def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Pat
     shared = [note for note in environment.data.notes if all(note in other.data.notes for other in environments)]
     noted = "".join(f" {note[:1].upper()}{note[1:].rstrip('.')}." for note in shared)
     return (
-        f"MAP on the {record.split} split of {Path(environment.data.name).name} ({clips} clips), "
+        f"MAP on the {record.split} split of {_data_names(environments)} ({clips} clips), "
         f"{relevant}protocol {record.protocol}, chance {chance}, tie rate at most {ties:.3f}; "
         f"{'mean ± sd over ' if len(seeds) > 1 else ''}{len(seeds)} seed{'s' if len(seeds) > 1 else ''}.{noted}"
     )
 
 
 def data_name(scores: Mapping[str, CellScores], folder: Path) -> str:
-    """Return the name of the data of the first finished run of a study, without folders.
+    """Return the names of the data of the finished runs of a study, without folders, separated by commas.
 
     Raises:
-        InputError: the environment of the run cannot be read.
+        InputError: the environment of a run cannot be read.
     """
-    cell, seed = next((cell.cell, seed) for cell in scores.values() for seed in cell.runs)
-    return Path(read_environment(run_folder(folder, cell, seed)).data.name).name
+    return _data_names([read_environment(run_folder(folder, c.cell, seed)) for c in scores.values() for seed in c.runs])
+
+
+def _data_names(environments: Sequence[Environment]) -> str:
+    return ", ".join(dict.fromkeys(Path(environment.data.name).name for environment in environments))
 
 
 def _span(values: Sequence[Any]) -> str:

@@ -43,15 +43,18 @@ def test_every_note_is_told_once_and_stands_on_the_page(tmp_path, monkeypatch):
     monkeypatch.setattr(aadml_paper, "write_reproduction", lambda *given: written.append(given[3]) or ([], None))
     plan = SimpleNamespace(
         note=told.append, locked=tmp_path, folder=tmp_path, seeds=(0,), shard=None, reproduce=lambda jobs: [],
-        result=lambda *_: None,
+        result=lambda *_: None, settings=(),
     )  # fmt: skip
     aadml_paper.reproduce_paper({"ave": "f.h5"}, None, plan)
     assert told == written[0] == ["no VEGAS", "ave is small"]
 
 
 def test_results_of_each_data_set_with_runs_are_collected_from_its_folder_but_not_by_a_shard(tmp_path, monkeypatch):
-    first, second = (SimpleNamespace(name=name) for name in ("first", "second"))
-    cells = {"table-1": [first, second], "table-3": [second]}
+    first, second, drawn = (
+        SimpleNamespace(name=name, config=SimpleNamespace(data=place))
+        for name, place in (("first", "a.h5"), ("second", "a.h5"), ("drawn", "b.h5"))
+    )
+    cells, found = {"table-1": [first, second], "table-3": [second, drawn]}, {"first": 1, "second": 2, "drawn": 3}
     jobs = {"ave": ["a job"], "vegas": []}
     locked, calls, written = [], [], []
 
@@ -60,7 +63,7 @@ def test_results_of_each_data_set_with_runs_are_collected_from_its_folder_but_no
         return SimpleNamespace(data_set=name, cells=cells.get, jobs=lambda *given: calls.append(given) or jobs[name])
 
     def recorded(name):
-        return lambda *given: calls.append((name, *given)) or name
+        return lambda *given: calls.append((name, *given)) or (found if name == "collected" else name)
 
     monkeypatch.setattr(aadml_paper, "_runs", runs)
     monkeypatch.setattr(aadml_paper, "sole_owner", lambda *given: locked.append(given) or nullcontext())
@@ -69,21 +72,21 @@ def test_results_of_each_data_set_with_runs_are_collected_from_its_folder_but_no
     monkeypatch.setattr(aadml_paper, "write_reproduction", lambda *given: written.append(given) or (["table"], "page"))
     plan = SimpleNamespace(
         note=len, locked=tmp_path / "locked", folder=tmp_path, seeds=(0, 1), shard=None,
-        reproduce=lambda jobs: [f"outcome of {job}" for job in jobs],
+        reproduce=lambda jobs: [f"outcome of {job}" for job in jobs], settings=["relevance=" + __file__],
     )  # fmt: skip
     data = {"ave": "ave.h5", "vegas": "vegas.h5"}
     result = aadml_paper.reproduce_paper(data, "table-1,table-3", plan)
     outcomes, folder, parts = ["outcome of a job"], tmp_path / "ave", ["table-1", "table-3"]
     assert result == SweepResult(tuple(outcomes), tmp_path, ["table"], "page")
-    assert locked == [(tmp_path / "locked", {tmp_path / name: place for name, place in data.items()})]
+    assert locked == [(tmp_path / "locked", {tmp_path / name: place for name, place in data.items()}, [__file__])]
     assert calls == [
         (parts, (0, 1), folder), (parts, (0, 1), tmp_path / "vegas"),
-        ("collected", [first, second], (0, 1), folder, outcomes), ("leaks_of", "collected", ["a job"], folder),
-        ("describe", "collected", (0, 1), folder),
+        ("collected", [first, second, drawn], (0, 1), folder, outcomes), ("leaks_of", found, ["a job"], folder),
+        ("describe", {"first": 1, "second": 2}, (0, 1), folder),
     ]  # fmt: skip
     ((of_parts, groups, of_plan, notes),) = written
     assert (of_parts, of_plan, notes, list(groups)) == (parts, plan, [], ["ave"])
     group = groups["ave"]
-    assert (group.runs.data_set, group.scores, group.leaks, group.about) == ("ave", "collected", "leaks_of", "describe")
+    assert (group.runs.data_set, group.scores, group.leaks, group.about) == ("ave", found, "leaks_of", "describe")
     plan.shard = (0, 2)
     assert aadml_paper.reproduce_paper(data, "table-1,table-3", plan) == SweepResult(tuple(outcomes), tmp_path)

@@ -77,6 +77,19 @@ def test_the_sample_clips_are_trained_on_where_no_data_are_given_and_only_there(
     assert len(made) == 1
 
 
+def test_data_among_the_settings_are_read_like_data(monkeypatch, tmp_path):
+    for seed in range(2):
+        clips = synthetic(classes=3, train=30, valid=9, test=9, dimensions=(6, 8), seed=seed)
+        write_features(tmp_path / f"{seed}.h5", clips)
+    monkeypatch.setattr(fit, "with_sample_data", lambda *_: pytest.fail("clips were made"))
+    place = str(tmp_path / "1.h5")
+    settings = {"training.epochs": 1, "network.hidden": [4]}
+    expected = aadml.fit(place, settings=settings).facts
+    for data in (None, tmp_path / "0.h5"):  # a setting overrides an argument
+        facts = aadml.fit(data, settings=settings | {"data": place}).facts
+        assert (facts.data, facts.training) == (expected.data, expected.training)
+
+
 @pytest.mark.parametrize(("labels", "how"), [(np.arange(40) % 4, "stratified"), (None, "at random")])
 def test_it_is_said_how_clips_in_memory_were_set_aside_for_validation(labels, how):
     random = np.random.default_rng(0)

@@ -66,6 +66,16 @@ def test_an_axis_over_data_keeps_to_all_of_its_data(features, tmp_path):
         aadml.ablate(over, **common)
 
 
+def test_data_of_an_axis_or_of_the_settings_are_trained_with_the_preset_for_data(planned, features, monkeypatch):
+    sample = lambda config, note: config if config.data else pytest.fail("sample clips")  # noqa: E731
+    monkeypatch.setattr(ablation, "with_sample_data", sample)
+    aadml.ablate({"proxy.k": [1]}, data=features)
+    aadml.ablate({"data": [str(features), "synthetic:ave"]})
+    aadml.ablate({"proxy.k": [1]}, settings={"data": str(features)})
+    trainings = {job.config.training for _, jobs in planned[0] for job in jobs}
+    assert len(trainings) == 1
+
+
 def test_a_study_keeps_to_its_file_of_judgments(features, tmp_path):
     ids, judged = aadml.read(features).test.ids, tmp_path / "judged.csv"
     common = {"data": features, "workers": 0, "settings": [f"relevance={judged}"], "output": tmp_path / "out"}

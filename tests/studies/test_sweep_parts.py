@@ -42,6 +42,11 @@ def test_the_caption_of_runs_that_differ_has_ranges_and_the_notes_of_all(monkeyp
         "most 0.000; 1 seed. One note."
     )
     folders = iter(environments)
+    cells[1].name = "g/y.h5"
+    assert describe(found, [0], tmp_path).startswith("MAP on the test split of x.h5, y.h5 (9 to 10 train, 3 test clips")
+    folders = iter(environments)
+    assert data_name(found, tmp_path) == "x.h5, y.h5"
+    cells[1].name, folders = "x.h5", iter(environments)
     levels = {"recall@5": 0.25, "recall@9": None}
     monkeypatch.setattr(EvaluationRecord, "chance_of", lambda self, metric: levels[metric])
     for cell in found.values():

@@ -72,10 +72,10 @@ def compare(
         baseline: row that all other rows are compared with; by default aadml, or the first row of a table without
             aadml.
         trials: largest number of configs that are compared on validation clips for every row: the row's config, and
-            points of the `tuning` section of this config. Keys of `settings` are not tried. The row is run with the
-            best config. A row is not run if the process of a trial ended early. A repeated call runs this trial again,
-            and counts the trial as failed if its process ends early again. The config of a row with
-            runs is not chosen again.
+            points of the `tuning` section of this config. Keys of `settings` and keys that define the row are not
+            tried. The row is run with the best config. A row is not run if the process of a trial ended early. A
+            repeated call runs this trial again, and counts the trial as failed if its process ends early again. The
+            config of a row with runs is not chosen again.
         seeds: number of seeds per row.
         metrics: metrics of `aadml list metrics` that have columns in addition to MAP, such as recall@10. Several
             metrics are separated by commas, or passed one by one.
@@ -119,7 +119,8 @@ def compare(
     rows, notes = named_rows(*names, shared)
     if baseline is not None:
         lookup({row.name: row for row in rows}, baseline, "row")
-    notes += [f"Options of every row: the best of {trials} trials on validation clips (seed 0)."] if trials > 1 else []
+    if trials > 1:
+        notes.append(f"Options of every row: the best of at most {trials} trials on validation clips (seed 0).")
     for message in notes:
         note(message)
     refuse_foreign(execution.folder)

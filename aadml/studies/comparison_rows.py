@@ -20,7 +20,7 @@ from aadml.objective.recipes import RECIPES
 from aadml.proxies.anchor_aware import AnchorAware
 from aadml.reports.published import PAPER
 from aadml.runs.data import takes_captions
-from aadml.studies.control_rows import ALONE, NONE, controls, rivals, weighted
+from aadml.studies.control_rows import ALONE, DEFINING, NONE, controls, rivals, weighted
 from aadml.studies.grid import Cell, Overrides, at_most, without_proxy
 
 if TYPE_CHECKING:
@@ -90,11 +90,11 @@ class RowSettings:
         """Config file whose metric loss is replaced by each compared loss."""
         return open_config(self.config or preset_path(DEFAULT_METHOD))
 
-    def space_of(self, file: ConfigFile) -> Space:
-        """Return the search space of a config file without the keys that these settings set."""
+    def space_of(self, file: ConfigFile, own_keys: Collection[str] = ()) -> Space:
+        """Return the search space of a config file without the keys that these settings or the row itself set."""
         changes = self.changes.values
         options = {f"{k}.{option}" for k, value in changes.items() if isinstance(value, Mapping) for option in value}
-        fixed = changes.keys() | options | ({"training.epochs"} if self.max_epochs else set())
+        fixed = changes.keys() | options | ({"training.epochs"} if self.max_epochs else set()) | set(own_keys)
         return {key: choices for key, choices in file.tuning_space().items() if key not in fixed}
 
 
@@ -198,12 +198,17 @@ def named_rows(
 def _rows(table: str, item: str, configs: Mapping[str, Config], space: Space) -> list[ComparisonRow]:
     """Return the rows of an item, one row per config.
 
-    `configs` has the config of each control by name. The config of the item itself has the name "".
+    `configs` has the config of each control by name. The config of the item itself has the name "". Trials of a row do
+    not change the keys that define the row.
     """
-    labels = {control: f"{item} {control}".strip().replace(", ", " ").replace(" ", "-") for control in configs}
-    return [
-        ComparisonRow(table, item, control, Cell(labels[control], config), space) for control, config in configs.items()
-    ]
+    rows = []
+    for control, config in configs.items():
+        label = f"{item} {control}".strip().replace(", ", " ").replace(" ", "-")
+        named = NAMED_BY_LOSS if control or table == "losses" else ()
+        fixed = (*named, *DEFINING.get(control or item, ()))
+        tried = {key: values for key, values in space.items() if key not in fixed}
+        rows.append(ComparisonRow(table, item, control, Cell(label, config), tried))
+    return rows
 
 
 def _method_rows(name: str, settings: RowSettings, refused: Refused) -> list[ComparisonRow]:
@@ -213,7 +218,8 @@ def _method_rows(name: str, settings: RowSettings, refused: Refused) -> list[Com
 
 
 def _loss_rows(name: str, settings: RowSettings, refused: Refused) -> list[ComparisonRow]:
-    space, own_keys = settings.space_of(settings.base), _brought_by(name)
+    own_keys = _brought_by(name)
+    space = settings.space_of(settings.base, own_keys)
     plain, anchored = (
         fitted_config(Overrides({"loss": loss}).within(settings.base), loss, settings, refused, own_keys)
         for loss in (name, AnchorAware.prefix + name)

@@ -13,6 +13,15 @@ CLASS_MEAN = "class means"
 UNIFORM = "uniform mean of neighbors"
 AFFINE = "affine map of the anchor"
 
+DEFINING = {
+    RANDOM: ("proxy.neighbors",),
+    HALF: ("loss.weight",),
+    NONE: ("loss.weight",),
+    UNIFORM: ("proxy.reading", "proxy.attention", "proxy.temperature"),
+    AFFINE: ("proxy.reading", "proxy.attention"),
+}
+"""Control or rival -> config keys that define this row, besides those of the loss and the proxy."""
+
 EVEN = 1e4
 """Temperature that makes the weights of free attention nearly equal: they differ by 0.02 % at most."""
 

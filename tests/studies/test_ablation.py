@@ -139,7 +139,7 @@ def test_a_comparison_runs_each_row_with_each_seed(planned, features, tmp_path, 
         range(2),
         tried.folder,
     )
-    assert notes[-1] == "Options of every row: the best of 3 trials on validation clips (seed 0)."
+    assert notes[-1] == "Options of every row: the best of at most 3 trials on validation clips (seed 0)."
 
 
 def test_without_data_a_study_is_of_the_sample_clips(planned, features, monkeypatch):

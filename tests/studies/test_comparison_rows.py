@@ -7,7 +7,7 @@ import pytest
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
 from aadml.studies.comparison_rows import RowSettings, cells_of_rows, chosen, file_of, method_names, named_rows
-from aadml.studies.control_rows import AFFINE, CLASS_MEAN, HALF, MEMORY, NONE, UNIFORM
+from aadml.studies.control_rows import AFFINE, ALONE, CLASS_MEAN, HALF, MEMORY, NONE, RANDOM, UNIFORM
 from aadml.studies.grid import Overrides
 
 SETTINGS = RowSettings("x.h5", with_controls=False)
@@ -149,3 +149,28 @@ def test_trials_do_not_try_what_is_set_for_all_rows(tmp_path):
     fixed = replace(shared, changes=Overrides({"method.dimension": 4}))
     rows, _ = named_rows(("c-cca",), (), fixed)
     assert [*space] == ["method.dimension", *rows[0].space]
+
+
+def test_trials_do_not_undo_what_defines_a_row(tmp_path):
+    keys = ["loss", "loss.weight", "proxy", "proxy.neighbors", "proxy.temperature", "proxy.aa_mix", "selection"]
+    config = tmp_path / "base.yaml"
+    tuned = ["training.batch", *keys]
+    config.write_text("\n".join(["loss: aa-triplet", "tuning:", *(f"  {key}: [1, 2]" for key in tuned)]))
+    settings = RowSettings("x.h5", config=str(config), with_rivals=True)
+    rows, _ = named_rows(("aadml",), ("triplet", "hard-triplet"), settings)
+    spaces = {row.name: set(row.space) for row in rows}
+    assert spaces["aadml"] == set(tuned)
+    of_losses = set(tuned) - {"loss", "proxy"}
+    assert spaces["triplet"] == spaces["aa-triplet"] == of_losses
+    assert spaces["hard-triplet"] == spaces["aa-hard-triplet"] == of_losses - {"selection"}
+    weighted = of_losses - {"loss.weight"}
+    assert (
+        spaces[NONE]
+        == spaces[f"aadml, {NONE}"]
+        == spaces[f"aadml, {HALF}"]
+        == spaces[f"aa-triplet, {HALF}"]
+        == weighted
+    )
+    assert spaces[f"aadml, {ALONE}"] == spaces[f"aadml, {MEMORY}"] == spaces[f"aa-triplet, {CLASS_MEAN}"] == of_losses
+    assert spaces[f"aadml, {RANDOM}"] == spaces[f"aa-triplet, {RANDOM}"] == of_losses - {"proxy.neighbors"}
+    assert spaces[f"aa-triplet, {UNIFORM}"] == of_losses - {"proxy.temperature"}

@@ -49,7 +49,7 @@ def write_comparison(
         scores: scores by name of the cell.
         seeds: seeds of every row.
         execution: execution of the study, with folder and command.
-        baseline: row that the other rows are compared with; by default the default method, or the first row of a
+        baseline: row that all other rows are compared with; by default the default method, or the first row of a
             table without this method.
         notes: notes on the rows.
         metrics: metrics that have columns in addition to MAP.
@@ -66,30 +66,44 @@ def write_comparison(
     for kind in ("methods", "losses"):
         members = [row for row in rows if row.table == kind]
         if members:
-            table = table_of(members, scores, reference(members, baseline), about, metrics, data_set_of(data))
+            table = table_of(members, scores, reference(members, rows, baseline), about, metrics, data_set_of(data))
             parts.append(_part(kind, table, table.notes, _dots(members, scores)))
     proxies = proxy_table(rows, scores, about)
     if proxies is not None:
         parts.append(_part("proxies", proxies, [proxies.caption, *proxies.notes]))
     tables = [table for part in parts for table in part.tables.values()]
-    kind = next(row.table for row in rows if scores[row.cell.name].over_seeds("map") is not None)
-    first = [row for row in rows if row.table == kind]
-    against = reference(first, baseline)
-    compared = {row.name: (row.cell.name, against.cell.name) for row in first if against and row.cell != against.cell}
-    named = {row.name: scores[row.cell.name] for row in first}
-    head = summary(named, scores, compared, against.name if against else None, [about, *notes])
+    head = _summary(rows, scores, baseline, [about, *notes])
     return tables, write_study(execution, f"{data}: methods and losses", "Comparison", head, parts)
 
 
-def reference(rows: Sequence[ComparisonRow], baseline: str | None) -> ComparisonRow | None:
-    """Return the row that the other rows of a table are compared with; None if no row is named `baseline`.
+def _summary(rows: Sequence[ComparisonRow], scores: Scores, baseline: str | None, about: Sequence[str]) -> str:
+    """Return the summary of all rows as HTML. The comparisons are those of the table of the best row."""
+    best = max((row for row in rows if scores[row.cell.name].runs), key=lambda row: scores[row.cell.name].maps().mean())
+    members = [row for row in rows if row.table == best.table]
+    against = reference(members, rows, baseline)
+    distinct: dict[str, ComparisonRow] = {}
+    for row in (best, against, *members, *rows):  # rows with the same config share a cell
+        distinct.setdefault(row.cell.name, row)
+    compared = {
+        row.name: (row.cell.name, against.cell.name)
+        for row in distinct.values()
+        if row.table == best.table and row.cell != against.cell
+    }
+    return summary(scores_of_rows([*distinct.values()], scores), scores, compared, against.name, about)
+
+
+def reference(members: Sequence[ComparisonRow], rows: Sequence[ComparisonRow], baseline: str | None) -> ComparisonRow:
+    """Return the row that the other rows of a table are compared with.
 
     Args:
-        rows: rows of one table.
-        baseline: name of the row; None for the default method, or for the first row of a table without this method.
+        members: rows of the table.
+        rows: rows of all tables.
+        baseline: name of a row of any table; None for the default method, or for the first row of a table without
+            this method.
     """
-    named = {row.name: row for row in rows}
-    return named.get(DEFAULT_METHOD, rows[0]) if baseline is None else named.get(baseline)
+    if baseline is None:
+        return {row.name: row for row in members}.get(DEFAULT_METHOD, members[0])
+    return next(row for row in rows if row.name == baseline)
 
 
 def _part(name: str, table: Table, notes: Sequence[str], drawing: str = "") -> StudyPart:
@@ -113,7 +127,7 @@ def scores_of_rows(rows: Sequence[ComparisonRow], scores: Scores) -> dict[str, C
 def table_of(
     rows: Sequence[ComparisonRow],
     scores: Scores,
-    reference: ComparisonRow | None,
+    reference: ComparisonRow,
     about: str,
     metrics: Sequence[str] = (),
     data_set: str = "",
@@ -123,7 +137,7 @@ def table_of(
     Args:
         rows: rows of methods, or rows of losses.
         scores: scores by name of the cell.
-        reference: row that the others are compared with; None for no comparisons.
+        reference: row that the others are compared with.
         about: caption.
         metrics: metrics that have columns in addition to MAP.
         data_set: data set of the published results; "" omits their columns.
@@ -132,9 +146,8 @@ def table_of(
     names: list[Cell] = [row.name for row in rows]
     columns = ResultColumns([scores[row.cell.name] for row in rows], scores, {SINGULAR[kind]: names})
     columns.add_figures("map", "MAP")
-    if reference is not None:
-        pairs = [(row.cell.name, reference.cell.name) for row in rows]
-        columns.add_differences(f"difference to {reference.name}", pairs)
+    pairs = [(row.cell.name, reference.cell.name) for row in rows]
+    columns.add_differences(f"difference to {reference.name}", pairs)
     for metric in metrics:
         columns.add_figures(metric)
     columns.add_cost("train MAP", "epochs", "steps", "seconds", "parameters", "seeds")

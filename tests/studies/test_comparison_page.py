@@ -46,11 +46,13 @@ Mean MAP with the anchor-aware proxy, minus the mean MAP of each control. {ABOUT
 | +0.600 [-1.000, +1.000] (p = 0.315) | 12 |
 """
 SUMMARY = f"""\
-aadml scores highest, 6.0 times chance.
-best test MAP, mean of both directions|0.600 ± 0.141|aadml
+aa-triplet scores highest, 7.0 times chance. Its difference to triplet is undecided, as two seeds are too few: \
++0.450 [-1.000, +1.000] (p = 0.282).
+best test MAP, mean of both directions|0.700 ± 0.141|aa-triplet
+compared with|0.250 ± 0.071|triplet
 chance|0.100|MAP of a random order
-runs|6|4 rows, 1 runs failed
-Of 2 comparisons: 0 significantly above, 0 significantly below, 0 equal within ±0.01, 2 undecided.
+runs|16|9 rows, 1 runs failed
+Of 4 comparisons: 0 significantly above, 0 significantly below, 0 equal within ±0.01, 4 undecided.
 {ABOUT}
 a note"""
 
@@ -110,8 +112,7 @@ def test_a_comparison_in_full(monkeypatch, of_ave):
     few, _ = write_comparison(rows[3:6], found, range(2), execution, baseline="aa-triplet")
     assert list(pages[-1][4][1].tables) == ["losses"]
     assert len(pages[-1][4]) == 2
-    assert few[1].columns[4] == "difference to aa-triplet"
-    assert "difference to" not in " ".join(few[0].columns)
+    assert [table.columns[table.columns.index("MAP mean") + 1] for table in few[:2]] == ["difference to aa-triplet"] * 2
     assert words(pages[-1][3]).startswith("aa-triplet scores highest, 7.0 times chance.\nbest test MAP")
     assert drawn[2:] == [(dots, ["triplet", "aa-triplet"])]  # without runs nothing is drawn
     write_comparison(rows[1:6], found, range(2), execution, baseline="aa-triplet")
@@ -119,6 +120,13 @@ def test_a_comparison_in_full(monkeypatch, of_ave):
     assert "compared with" not in words(pages[-1][3])
     write_comparison(rows[:2], found, range(2), execution, baseline="cca")
     assert "compared with\n0.350 ± 0.071\ncca" in words(pages[-1][3])
+    (table, _), _ = write_comparison([rows[1], rows[4]], found, range(2), execution, baseline="triplet")
+    assert table.columns[4] == "difference to triplet"
+    assert str(table.rows[0][4]).startswith("+0.350")  # of a method to a loss
+    assert "Its difference to triplet is" in words(pages[-1][3])
+    same = replace(row("losses", "aa-triplet"), cell=rows[1].cell)  # the cell of two rows counts once
+    write_comparison([rows[1], same, rows[4]], found, range(2), execution)
+    assert "runs\n4\n2 rows\n" in words(pages[-1][3])
 
 
 def test_a_row_with_a_proxy_is_compared_with_each_of_its_controls():
@@ -138,8 +146,8 @@ def test_a_row_with_a_proxy_is_compared_with_each_of_its_controls():
     same = dict(zip(table.columns, table.rows[0], strict=True))
     assert same["minus two"] == ""
     assert "corrected for 2 comparisons" in " ".join(table.notes)
-    plain = comparison_page.table_of(rows[:1], found, None, "about")
+    plain = comparison_page.table_of(rows[:1], found, rows[0], "about")
     assert plain.columns == (
-        "loss", "MAP audio-visual", "MAP visual-audio", "MAP mean", "train MAP", "epochs", "steps", "seconds",
-        "parameters", "seeds",
+        "loss", "MAP audio-visual", "MAP visual-audio", "MAP mean", "difference to triplet", "train MAP", "epochs",
+        "steps", "seconds", "parameters", "seeds",
     )  # fmt: skip

@@ -8,11 +8,12 @@ import numpy as np
 
 from aadml.configuration.overrides import proxy_prefix_of
 from aadml.reports import page
-from aadml.reports.tables import Cell, Table
+from aadml.reports.tables import Cell as TableCell
+from aadml.reports.tables import Table
 from aadml.studies import sweep_figures
 from aadml.studies.ablation_grid import Ablation
 from aadml.studies.execution import Execution
-from aadml.studies.grid import Axis
+from aadml.studies.grid import Axis, Cell, Overrides
 from aadml.studies.results import CellScores, difference, mean_chance, mean_map
 from aadml.studies.sweep_figures import Band, drawn, map_band
 from aadml.studies.sweep_parts import (
@@ -56,10 +57,10 @@ def write_ablation(
     seeds = f"Seeds {', '.join(map(str, ablation.seeds))}. Every run is a folder in runs/."
     varied = ", ".join(axis.key for axis in ablation.axes)
     title = f"{data_name(scores, execution.folder)}: ablation of {varied}"
-    references = set(ablation.baselines.values())
-    reference = references.pop() if len(references) == 1 else None
-    rows = {cell.name: scores[cell.name] for cell in ablation.cells}
-    pairs = {cell: (cell, baseline) for cell, baseline in ablation.baselines.items()}
+    titles, references = _titles(ablation), set(ablation.baselines.values())
+    reference = titles[references.pop()] if len(references) == 1 else None
+    rows = {titles[name]: cell for name, cell in scores.items()}
+    pairs = {titles[cell]: (cell, baseline) for cell, baseline in ablation.baselines.items()}
     head = summary(rows, scores, pairs, reference, [table.caption], what="cell")
     ending = StudyPart("How the study was made", config, [seeds])
     return table, write_study(execution, title, "Ablation", head, [first, results, *others], ending=ending)
@@ -67,21 +68,36 @@ def write_ablation(
 
 def _table(ablation: Ablation, scores: Scores, about: str, metrics: Sequence[str]) -> Table:
     """Return the table of results: MAP of every cell, difference from its baseline, further metrics and cost."""
-    keys = [axis.key for axis in ablation.axes]
-    if "loss" not in keys and len({cell.config.label() for cell in ablation.cells}) > 1:
-        keys = ["loss", *keys]
-    settings = [{"loss": cell.config.label(), **_settings(scores[cell.name])} for cell in ablation.cells]
-    named: dict[str, list[Cell]] = {key: [row[key] for row in settings] for key in keys}
+    keys = [*(["loss"] if _losses_differ(ablation) else []), *(axis.key for axis in ablation.axes)]
+    titles, settings = _titles(ablation), [_settings(ablation, cell) for cell in ablation.cells]
+    named: dict[str, list[TableCell]] = {key: [row[key] for row in settings] for key in keys}
     columns = ResultColumns([scores[cell.name] for cell in ablation.cells], scores, named)
     columns.add_figures("map", "MAP")
     if ablation.baselines:
         pairs = [(cell.name, ablation.baselines.get(cell.name, "")) for cell in ablation.cells]
-        columns["difference to"] = [baseline for _, baseline in pairs]
+        columns["difference to"] = [titles.get(baseline, "") for _, baseline in pairs]
         columns.add_differences("difference", pairs)
     for metric in metrics:
         columns.add_figures(metric)
     columns.add_cost("train MAP", "epochs", "steps", "seeds")
-    return columns.table(about, failures(scores), "MAP mean")
+    return columns.table(about, failures({titles[name]: cell for name, cell in scores.items()}), "MAP mean")
+
+
+def _losses_differ(ablation: Ablation) -> bool:
+    """Return whether cells differ in the loss or the proxy, but no axis has the key `loss`."""
+    return all(axis.key != "loss" for axis in ablation.axes) and len({c.config.label() for c in ablation.cells}) > 1
+
+
+def _titles(ablation: Ablation) -> dict[str, str]:
+    """Return a title of each cell by name, which has the loss and the proxy instead of a checksum."""
+    titles = {}
+    for cell in ablation.cells:
+        label = cell.config.label()
+        loss = {"loss": _settings(ablation, cell)["loss"]} if "loss" in cell.settings.values else {}
+        text = Overrides({**cell.settings.values, **loss}).text()
+        titles[cell.name] = ", ".join(filter(None, [label if _losses_differ(ablation) else "", text])) or label
+    several = list(titles.values())
+    return {name: title if several.count(title) == 1 else name for name, title in titles.items()}
 
 
 def _figures(ablation: Ablation, scores: Scores) -> list[StudyPart]:
@@ -121,11 +137,12 @@ def _over_axis(ablation: Ablation, scores: Scores) -> tuple[str, str]:
     chance, y = mean_chance(known), mean_map(known)
     axis = _axis_of_numbers(ablation)
     if axis is None:
-        return drawn(sweep_figures.dots, scores), ""
+        titles = _titles(ablation)
+        return drawn(sweep_figures.dots, {titles[name]: cell for name, cell in scores.items()}), ""
     lines: dict[str, list[tuple[float, CellScores]]] = {}
     levels: dict[str, CellScores] = {}
     for cell in known:
-        name, value = _line_name(cell, axis.key), cell.cell.settings.values.get(axis.key)
+        name, value = _line_name(ablation, cell.cell, axis.key), cell.cell.settings.values.get(axis.key)
         if isinstance(value, int | float):
             lines.setdefault(name, []).append((float(value), cell))
         else:
@@ -155,18 +172,18 @@ def _axis_of_numbers(ablation: Ablation) -> Axis | None:
     return next((axis for axis in ablation.axes if len(axis.values) > 1 and all(map(is_number, axis.values))), None)
 
 
-def _line_name(cell: CellScores, key: str) -> str:
-    rest = [text for name, text in _settings(cell).items() if name != key and text is not None]
-    return ", ".join(rest) or cell.cell.config.label()
+def _line_name(ablation: Ablation, cell: Cell, key: str) -> str:
+    rest = [text for name, text in _settings(ablation, cell).items() if name != key and text is not None]
+    return ", ".join(rest) or cell.config.label()
 
 
-def _settings(cell: CellScores) -> dict[str, str | None]:
-    """Return the values of the axes as text; the name of a loss has the prefix of the proxy that is trained."""
-    values = cell.cell.settings.values
+def _settings(ablation: Ablation, cell: Cell) -> dict[str, str | None]:
+    """Return the values of the axes as text, and the loss if it differs, with the prefix of the proxy."""
+    values = cell.settings.values
     texts = {key: None if value is None else str(value) for key, value in values.items()}
     if isinstance(loss := values.get("loss"), str):
-        texts["loss"] = cell.cell.config.prefix + loss.removeprefix(proxy_prefix_of(loss))
-    return texts
+        texts["loss"] = cell.config.prefix + loss.removeprefix(proxy_prefix_of(loss))
+    return {"loss": cell.config.label(), **texts} if _losses_differ(ablation) else texts
 
 
 def _selected(ablation: Ablation, scores: Scores) -> dict[str, tuple[int, bool]]:
@@ -195,15 +212,16 @@ def _best_valid(cell: CellScores) -> float:
 
 
 def _bands(ablation: Ablation, scores: Scores) -> dict[tuple[str, str], dict[str, Band]]:
-    """Return the lines of the selected cells, by section and label of the vertical axis, then by name of the cell."""
+    """Return the lines of the selected cells, by section and label of the vertical axis, then by title of the cell."""
     figures: dict[tuple[str, str], dict[str, Band]] = {}
+    titles = _titles(ablation)
     for key, title in (("loss", "training loss"), ("valid map_mean", "validation MAP")):
         for name, (color, dashed) in _selected(ablation, scores).items():
             if band := sweep_figures.epoch_band(scores[name].runs.values(), key, color, dashed=dashed):
-                figures.setdefault(("Training", title), {})[name] = band
+                figures.setdefault(("Training", title), {})[titles[name]] = band
     for name, (color, dashed) in _selected(ablation, scores).items():
         for direction in scores[name].directions:
             band = sweep_figures.scope_band(scores[name], direction, color, dashed=dashed)
             if band and len(band.x) > 1:
-                figures.setdefault(("Scope", f"precision@K, {direction}"), {})[name] = band
+                figures.setdefault(("Scope", f"precision@K, {direction}"), {})[titles[name]] = band
     return figures

@@ -183,23 +183,46 @@ def test_the_axis_of_a_figure_is_the_first_with_several_numbers():
 
 
 def test_a_line_is_named_by_the_other_values_of_its_cells_or_by_their_loss():
-    def line(values):
-        cell = Cell("a", resolve({"method": "cca", "data": "x"}), Overrides(values))
-        return ablation_page._line_name(CellScores(cell, {}), "proxy.k")
+    def line(values, *others):
+        cells = [
+            Cell(method, resolve({"method": method, "data": "x"}), Overrides(values)) for method in ("cca", *others)
+        ]
+        return ablation_page._line_name(Ablation((), tuple(cells), {}, (0,)), cells[0], "proxy.k")
 
     assert line({"proxy.k": 1, "label_loss": "ce", "loss": None, "training.batch": 9}) == "ce, 9"
     assert line({"proxy.k": 1}) == line({"loss": None}) == "cca"
+    assert line({"proxy.k": 1, "training.batch": 9}, "dcca") == "cca, 9"  # not the line of the other method
+
+
+def test_baselines_with_the_settings_of_their_cells_have_their_loss_instead_of_a_checksum(written):
+    table, (_, _, _, head, _, _), drawings = written("training.batch=10,20", lost=1)
+    titles = [f"{loss}, training.batch={batch}" for loss in ("aa-triplet", "triplet") for batch in (10, 20)]
+    assert [row[5] for row in table.rows] == [*titles[2:], "", ""]
+    assert words(head).startswith(f"{titles[3]} scores highest")
+    assert f"{titles[1]}, seed 0, failed: no disk" in table.notes
+    assert list(drawings[-1][1]) == [titles[0], titles[2]]
+    table, (_, _, _, head, _, _), _ = written("loss=triplet,hinge", lost=1, proxy="class-mean")
+    assert [row[4] for row in table.rows] == ["loss=triplet", "loss=hinge", "", ""]
+    assert words(head).startswith("loss=hinge scores highest")
+    assert "loss=class-mean-hinge, seed 0, failed: no disk" in table.notes
+
+
+def test_cells_with_equal_titles_keep_their_names():
+    config = resolve({"method": "cca", "data": "x"})
+    cells = tuple(Cell(name, config, Overrides()) for name in ("a", "b"))
+    assert ablation_page._titles(Ablation((), cells, {}, (0,))) == {"a": "a", "b": "b"}
+    assert ablation_page._titles(Ablation((), cells[:1], {}, (0,))) == {"a": "cca"}
 
 
 @pytest.mark.parametrize(("cutoffs", "drawn"), [(1, False), (2, True), (3, True)])
 def test_precision_over_k_is_drawn_where_it_is_a_line(monkeypatch, cutoffs, drawn):
-    cell = Cell("a", resolve({"method": "cca", "data": "x"}), {})
+    cell = Cell("a", resolve({"method": "cca", "data": "x"}), Overrides())
     band = Band(list(range(cutoffs)), np.zeros((1, cutoffs)))
     monkeypatch.setattr(ablation_page.sweep_figures, "scope_band", lambda *_, **__: band)
     monkeypatch.setattr(ablation_page.sweep_figures, "epoch_band", lambda *_, **__: None)
     monkeypatch.setattr(CellScores, "directions", ("audio-visual",))
     bands = ablation_page._bands(Ablation((), (cell,), {}, (0,)), {"a": CellScores(cell, {0: None})})
-    assert bands == ({("Scope", "precision@K, audio-visual"): {"a": band}} if drawn else {})
+    assert bands == ({("Scope", "precision@K, audio-visual"): {"cca": band}} if drawn else {})
 
 
 def test_at_most_eight_cells_have_lines():

@@ -177,14 +177,13 @@ def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Pat
     Raises:
         InputError: no run finished, or the environment of a run cannot be read.
     """
-    first = [(cell, *next(iter(cell.runs.items()))) for cell in scores.values() if cell.runs]
-    if not first:
+    records = [run.record for cell in scores.values() for run in cell.runs.values()]
+    if not records:
         reasons = [reason for cell in scores.values() for reason in cell.failed.values()]
         cause = f" ({reasons[0]})" if reasons else ""
         files = "; see failure.txt in the folder of each run" if any(folder.glob(f"{RUNS}/*/{FAILURE}")) else ""
         raise InputError(f"{folder}: no run finished{cause}{files}")
-    records = [run.record for _, _, run in first]
-    environments = [read_environment(run_folder(folder, cell.cell, seed)) for cell, seed, _ in first]
+    environments = _environments(scores, folder)
     record, environment = records[0], environments[0]
     clips = ", ".join(f"{_span([other.clips[split] for other in environments])} {split}" for split in environment.clips)
     chance = _span([f"{other.chance:.3f}" for other in records])
@@ -196,7 +195,7 @@ def describe(scores: Mapping[str, CellScores], seeds: Sequence[int], folder: Pat
     chance += f" ({', '.join(of_metrics)})" if of_metrics else ""
     rules = sorted({other.relevance for other in records} - {LABEL.name})
     relevant = "".join(f"relevance {rule} ({RELEVANCE_IN_WORDS[rule]}), " for rule in rules)
-    ties = max(run.record.tie_rate for cell in scores.values() for run in cell.runs.values())
+    ties = max(other.tie_rate for other in records)
     shared = [note for note in environment.data.notes if all(note in other.data.notes for other in environments)]
     noted = "".join(f" {note[:1].upper()}{note[1:].rstrip('.')}." for note in shared)
     return (
@@ -212,7 +211,12 @@ def data_name(scores: Mapping[str, CellScores], folder: Path) -> str:
     Raises:
         InputError: the environment of a run cannot be read.
     """
-    return _data_names([read_environment(run_folder(folder, c.cell, seed)) for c in scores.values() for seed in c.runs])
+    return _data_names(_environments(scores, folder))
+
+
+def _environments(scores: Mapping[str, CellScores], folder: Path) -> list[Environment]:
+    """Return the environments of the finished runs of a study."""
+    return [read_environment(run_folder(folder, c.cell, seed)) for c in scores.values() for seed in c.runs]
 
 
 def _data_names(environments: Sequence[Environment]) -> str:

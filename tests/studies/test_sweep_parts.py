@@ -32,7 +32,7 @@ from tests.reports.parsed_html import words
 
 
 def test_the_caption_of_runs_that_differ_has_ranges_and_the_notes_of_all(monkeypatch, tmp_path):
-    found = {name: scores(row("methods", name), [0.5]) for name in ("a", "b")}
+    found = {"a": scores(row("methods", "a"), [0.5, 0.5])}  # two seeds, which draw different classes
     cells = {n: SimpleNamespace(name="f/x.h5", notes=["one note", note]) for n, note in enumerate(("second", "other"))}
     environments = [SimpleNamespace(data=cells[n], clips={"train": 9 + n, "test": 3}) for n in range(2)]
     folders = iter(environments)
@@ -41,6 +41,7 @@ def test_the_caption_of_runs_that_differ_has_ranges_and_the_notes_of_all(monkeyp
         "MAP on the test split of x.h5 (9 to 10 train, 3 test clips), protocol inductive, chance 0.100, tie rate at "
         "most 0.000; 1 seed. One note."
     )
+    found = {name: scores(row("methods", name), [0.5]) for name in ("a", "b")}
     folders = iter(environments)
     cells[1].name = "g/y.h5"
     assert describe(found, [0], tmp_path).startswith("MAP on the test split of x.h5, y.h5 (9 to 10 train, 3 test clips")

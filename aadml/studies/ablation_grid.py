@@ -53,7 +53,8 @@ def plan_ablation(
 
     Raises:
         InputError: a key or value that the config rejects, a repeated key in `axes`, or a key in `changed` that is
-            the seed or a key of `axes`. Another cause: the runs differ in epochs that are limited.
+            the seed or a key of `axes`. Other causes: the runs differ in epochs that are limited, or a cell has several
+            baselines.
     """
     again = set_again(changed, axes)
     compared = [axis.key for axis in axes] + list(baseline.values if baseline else ())
@@ -81,7 +82,13 @@ def plan_ablation(
         for point, other in zip(crossed, references, strict=True)
         if other
     ]
-    baselines = {cell: other for cell, other in pairs if other != cell}
+    baselines: dict[str, str] = {}
+    for cell, other in pairs:
+        if cell != other and baselines.setdefault(cell, other) != other:
+            raise InputError(
+                f"the cell '{cell}' has the baselines '{baselines[cell]}' and '{other}', as keys of the grid have no "
+                "effect on the cell; pass the settings of the cell as --baseline, and those of its baselines as --over"
+            )
     return Ablation(tuple(axes), tuple(cells), baselines, tuple(seeds))
 
 

@@ -171,6 +171,18 @@ def test_a_proxy_is_set_after_the_loss(over, baseline, proxies, baselines):
     assert len(ablation.baselines) == baselines
 
 
+def test_a_cell_with_two_baselines_is_refused():
+    axes = [parse_axis(text) for text in ("loss=triplet,contrastive", "proxy.k=1,3")]
+    told = (
+        r"the cell 'loss=triplet' has the baselines '[^']*proxy\.k=1' and '[^']*proxy\.k=3'.*as --baseline.*as --over"
+    )
+    with pytest.raises(InputError, match=told):
+        plan_ablation(BASE, axes, [0], Overrides({"loss": "aa-triplet"}), Overrides())
+    axes[0] = parse_axis("loss=aa-triplet,aa-contrastive")
+    ablation = plan_ablation(BASE, axes, [0], Overrides({"loss": "triplet"}), Overrides())
+    assert list(ablation.baselines.values()) == ["loss=triplet"] * 4
+
+
 def test_options_of_a_proxy_that_no_run_has_are_refused():
     with pytest.raises(InputError, match="identity has no such option"):
         planned(None, {"loss": "triplet"}, [parse_axis("proxy.k=1,2")])

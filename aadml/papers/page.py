@@ -8,14 +8,14 @@ from aadml.papers.fidelity import FIDELITY
 from aadml.papers.figures import Figures, epoch_figures, leak_dots, neighbor_figure, scope_figure
 from aadml.papers.reproduction_plan import ReproductionPlan
 from aadml.papers.rows import LEAKS, SELECTION
-from aadml.papers.tables import COMPARED, WHAT, Group, draw_table, leak_table, paper_table
+from aadml.papers.tables import COMPARED, SELECTED, WHAT, Group, draw_table, leak_table, paper_table
 from aadml.reports import page
 from aadml.reports.page import Fact
 from aadml.reports.published import PAPER
 from aadml.reports.tables import Table
 from aadml.studies.sweep import NOT_POSSIBLE
 from aadml.studies.sweep_figures import drawn
-from aadml.studies.sweep_parts import StudyPart, write_study
+from aadml.studies.sweep_parts import StudyPart, failures, write_study
 
 _FIGURES = {
     "figure-3": (
@@ -76,7 +76,8 @@ def _part(part: str, group: Group) -> StudyPart | None:
     title = PAPER.parts[part].title + (f", on {group.name}" if several else "")
     if part in _FIGURES:
         draw, note = _FIGURES[part]
-        return _figure(name, title, draw(group), note)
+        failed = failures({cell.name: group.scores[cell.name] for cell in group.runs.cells(part)})
+        return _figure(name, title, draw(group), [note, *failed])
     if part != "clock-draw":
         return _table(name, title, group)
     if not group.runs.draws:
@@ -89,7 +90,8 @@ def _table(name: str, title: str, group: Group) -> StudyPart:
     rows = group.runs.methods if name.startswith("table-1") else group.runs.losses
     kinds = FIDELITY.of(rows[0].table)
     table = paper_table(rows, group, {item: row.title for item, row in kinds.items()})
-    readings = replace(paper_table(group.runs.readings, group, FIDELITY.readings), notes=())
+    readings = paper_table(group.runs.readings, group, FIDELITY.readings)
+    readings = replace(readings, notes=tuple(note for note in readings.notes if note not in (COMPARED, SELECTED)))
     jumps = leak_table(title, rows, group)
     drawing = drawn(leak_dots, rows, group)
     row, maps = table.columns[0], [column for column in table.columns if column.startswith("MAP ")]
@@ -99,6 +101,7 @@ def _table(name: str, title: str, group: Group) -> StudyPart:
     content += "<h3>What the rows are</h3>"
     content += page.properties(FIDELITY.legend(rows[0].table, [row.item for row in rows]))
     content += "<h3>Readings of Equation 7</h3>"
+    content += "".join(f'<p class="note">{page.text(note)}</p>' for note in readings.notes)
     content += page.table(readings, ["method", WHAT, *maps, "difference to aadml", "seeds"])
     content += "<h3>The same runs under each leak</h3>"
     if drawing:
@@ -122,11 +125,11 @@ def _most(part: StudyPart, group: Group) -> list[str]:
     ]
 
 
-def _figure(name: str, title: str, figures: Figures, note: str) -> StudyPart:
+def _figure(name: str, title: str, figures: Figures, notes: Sequence[str]) -> StudyPart:
     panels, numbers = {panel: drawing for panel, drawing in figures[0].items() if drawing}, figures[1]
     content = page.drawings([page.drawing(drawing, f"{title}: {panel}", panel) for panel, drawing in panels.items()])
     files = {f"{name}-{panel.split(',')[0].lower().replace(' ', '-')}": drawing for panel, drawing in panels.items()}
-    return StudyPart(title, content, [note, numbers.caption], numbers={name: numbers}, drawings=files)
+    return StudyPart(title, content, [*notes, numbers.caption], numbers={name: numbers}, drawings=files)
 
 
 def _summary(groups: Mapping[str, Group], notes: Sequence[str]) -> str:

@@ -163,4 +163,5 @@ def draw_table(group: Group) -> Table:
         "Each draw keeps a different 100 of the clips of Clock, over all splits, so the test clips differ too. "
         "The tables use draw 0."
     )
-    return columns.table(f"MAP mean by draw of Clock. {group.about}", notes=[note])
+    failed = failures({f"{row.item}, draw {seed}": group.of(row) for seed, rows in draws.items() for row in rows})
+    return columns.table(f"MAP mean by draw of Clock. {group.about}", notes=[note, *failed])

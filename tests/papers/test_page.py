@@ -60,6 +60,7 @@ certified|{certified}
 this project's reading|{reading}
 triplet|Agrees in loss, gradient, training.
 Readings of Equation 7
+{of_readings}
 method|what the row is|MAP audio-visual|MAP visual-audio|MAP mean|difference to aadml|seeds
 aadml|{r6}|0.450 ± 0.071|0.450 ± 0.071|0.450 ± 0.071|–|2
 paper-r1|{r1}|0.450 ± 0.071|0.450 ± 0.071|0.450 ± 0.071|+0.000 [+0.000, +0.000]|(p = 1.000)≈|2
@@ -121,12 +122,33 @@ def test_a_reproduction_has_the_parts_of_the_paper_with_their_files_and_a_summar
     assert shown[0].notes[1:] == ["about", SELECTED, "cca: not possible: too wide", "cca, seed 1, failed: no disk"]
     words_of = [note.split()[:2] for note in shown[2].notes[2:]]
     assert words_of == [["Differences", "of"], ["Two", "seeds"], SELECTED.split()[:2]]
-    assert shown[0].tables["table-1-vegas-readings"].notes == ()
+    notes = shown[2].tables["table-3-readings"].notes
+    assert [note.split()[:2] for note in notes] == words_of[:2]  # of the own tests of this table
+    assert shown[3].notes[2:4] == ["cca: not possible: too wide", "cca, seed 1, failed: no disk"]
     known = {"certified": FIDELITY.kinds["certified"], "reading": FIDELITY.kinds["this project's reading"]}
     readings = {"r6": FIDELITY.readings["aadml"], "r1": FIDELITY.readings["paper-r1"]}
-    assert words(shown[2].content) == TABLE_3.format(**known, **readings).replace("|", "\n")
+    assert words(shown[2].content) == TABLE_3.format(**known, **readings, of_readings="\n".join(notes)).replace(
+        "|", "\n"
+    )
     assert "Table 3: losses on AVE, with and without anchor-aware proxies: inductive MAP, MAP under" in shown[2].content
     assert words(shown[9].content).startswith("loss\ndraw 0\ndraw 1\nsd over draws (of means)\nsd over seeds (mean)\n")
     assert [note.partition(".")[0] for note in shown[9].notes[1:2]] == ["MAP mean by draw of Clock"]
     assert len(shown[9].notes) == 3
     assert page_of_paper._part("clock-draw", groups["vegas"]) is None
+
+
+def test_failures_of_readings_draws_and_figures_are_listed_with_their_reasons(monkeypatch):
+    monkeypatch.setattr(page_of_paper, "drawn", lambda draw, *given, **options: "")
+    results = planted("ave", draws=True)
+    for name in ("paper-r1", "aa-triplet-draw1", "aa-triplet"):
+        cell = results.scores[name]
+        results.scores[name] = CellScores(cell.cell, {0: cell.runs[0]}, {1: f"no {name}"})
+    table = page_of_paper._part("table-3", results)
+    assert table.tables["table-3-readings"].notes[-1] == "paper-r1, seed 1, failed: no paper-r1"
+    assert "Readings of Equation 7" in words(table.content).partition("paper-r1, seed 1, failed: no paper-r1")[0]
+    draws = page_of_paper._part("clock-draw", results)
+    assert draws.notes[2:] == [
+        "aa-triplet, draw 0, seed 1, failed: no aa-triplet", "aa-triplet, draw 1, seed 1, failed: no aa-triplet-draw1",
+    ]  # fmt: skip
+    for figure in ("figure-4", "figure-5"):
+        assert "aa-triplet, seed 1, failed: no aa-triplet" in page_of_paper._part(figure, results).notes

@@ -211,7 +211,7 @@ def how_tested(tested: Iterable[Difference]) -> list[str]:
     over = " and ".join(words[kind] for kind in sorted({minus.over for minus in known}) if kind in words)
     count = sum(not math.isnan(minus.p) for minus in known)
     if not count:
-        return ["Differences of the mean MAP are not tested, as there is only one seed."]
+        return ["Differences of the mean MAP are not tested, as no pair has two common finished seeds."]
     corrected_for = f" Intervals and p are corrected for {count} comparisons (Holm)." if count > 1 else ""
     few = [TWO_SEEDS] if any(minus.seeds == 2 for minus in known) else []
     return [

@@ -209,4 +209,8 @@ def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _sd(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(np.nanstd(values, axis=0, ddof=1)) if len(values) > 1 else np.zeros(values.shape[1])
+    """Return the standard deviation of each column; 0 for a column with fewer than two values."""
+    several = (~np.isnan(values)).sum(axis=0) > 1
+    deviations = np.zeros(values.shape[1])
+    deviations[several] = np.nanstd(values[:, several], axis=0, ddof=1)
+    return deviations

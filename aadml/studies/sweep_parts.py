@@ -258,7 +258,8 @@ def summary(
         shown.append(page.Fact("compared with", str(scored[str(reference)]), str(reference)))
     shown.append(page.Fact("chance", f"{chance:.3f}", "MAP of a random order"))
     several = f"{len(rows)} {what}s" if len(rows) != 1 else f"1 {what}"
-    shown.append(page.Fact("runs", str(runs), several + (f", {failed} runs failed" if failed else "")))
+    several += f", {failed} run{'s' if failed > 1 else ''} failed" if failed else ""
+    shown.append(page.Fact("runs", str(runs), several))
     words = f"{best} scores highest, {scored[best].mean / chance:.1f} times chance."
     if best in tested:
         against = reference or "its baseline"
@@ -287,7 +288,8 @@ def verdict(differences: Mapping[str, Difference], what: str) -> str:
         return ""
     tested = [minus for minus in differences.values() if not math.isnan(minus.p)]
     if not tested:
-        return f"No differences are tested, as there is only one seed ({len(differences)} {what}s were compared)."
+        compared = f"{len(differences)} {what}s were" if len(differences) > 1 else f"1 {what} was"
+        return f"No differences are tested, as no pair has two common finished seeds ({compared} compared)."
     above = sum(minus.significant and minus.mean > 0 for minus in tested)
     below = sum(minus.significant and minus.mean < 0 for minus in tested)
     equal = sum(minus.equivalent and not minus.significant for minus in tested)

@@ -51,7 +51,7 @@ aa-triplet scores highest, 7.0 times chance. Its difference to triplet is undeci
 best test MAP, mean of both directions|0.700 ± 0.141|aa-triplet
 compared with|0.250 ± 0.071|triplet
 chance|0.100|MAP of a random order
-runs|16|9 rows, 1 runs failed
+runs|16|9 rows, 1 run failed
 Of 4 comparisons: 0 significantly above, 0 significantly below, 0 equal within ±0.01, 4 undecided.
 {ABOUT}
 a note"""

@@ -148,7 +148,7 @@ def test_one_seed_gets_no_star_however_much_differs(tmp_path):
     assert in_words(found["a", "b"]).endswith(" (one seed: not tested)")
     assert "*" not in in_words(found["a", "b"])
     assert how_tested(list(found.values())) == [
-        "Differences of the mean MAP are not tested, as there is only one seed."
+        "Differences of the mean MAP are not tested, as no pair has two common finished seeds."
     ]
 
 

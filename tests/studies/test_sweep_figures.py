@@ -9,6 +9,7 @@ from aadml.studies.job import Job, work_off
 from aadml.studies.results import CellScores, read_run
 from aadml.studies.sweep_figures import (
     Band,
+    _sd,
     bands_over,
     difference_curve,
     epoch_band,
@@ -124,6 +125,13 @@ def test_a_line_over_epochs_is_the_mean_amid_its_deviation():
     bands = {"a": Band([1, 2], np.array([[0.2, 0.4], [0.4, 0.8]]), 0), "b": Band([1, 2], np.full((1, 2), 0.1), 9, True)}
     assert contents(bands_over, bands, x="epoch", y="MAP", span=(0.0, 5.0)) == OVER_EPOCHS
     assert contents(bands_over, bands, x="epoch", y="MAP").splitlines()[1:3] == ["x 'epoch'", "y 'MAP'"]
+
+
+def test_a_point_with_one_finished_seed_has_no_deviation(recwarn):
+    values = np.array([[0.2, 0.4, 0.1], [0.4, np.nan, 0.1]])
+    assert _sd(values).tolist() == [pytest.approx(0.02**0.5), 0.0, 0.0]
+    assert _sd(values[:1]).tolist() == [0.0, 0.0, 0.0]
+    assert not recwarn
 
 
 ROWS = """\

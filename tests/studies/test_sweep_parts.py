@@ -116,7 +116,11 @@ def test_a_verdict_counts_the_differences_of_each_outcome():
         "Of 1 comparison: 0 significantly above, 1 significantly below, 0 equal within ±0.01, 0 undecided."
     )
     assert verdict({"a": Difference(0.1, nothing, nothing, "one seed")}, "row") == (
-        "No differences are tested, as there is only one seed (1 rows were compared)."
+        "No differences are tested, as no pair has two common finished seeds (1 row was compared)."
+    )
+    none = Difference(0.1, nothing, nothing, "one seed")
+    assert verdict({"a": none, "b": none}, "cell") == (
+        "No differences are tested, as no pair has two common finished seeds (2 cells were compared)."
     )
     sure = [above, equal, open_, replace(open_, seeds=2), Difference(0.1, nothing, nothing, "one seed")]
     assert [_how_sure(minus) for minus in sure] == [

@@ -54,7 +54,7 @@ def read_judgments(path: str | Path) -> Judgments:
             The message about a line contains the line number.
     """
     lines = _lines(path)
-    is_csv = bool(lines) and [cell.strip().lower() for cell in lines[0].split(",")] == HEADER
+    is_csv = bool(lines) and [cell.strip('" \t').lower() for cell in lines[0].split(",")] == HEADER
     cells = _cells_of_csv(lines, path) if is_csv else _cells_of_qrels(lines)
     grades: dict[str, dict[str, float]] = {}
     for number, row in cells:

@@ -13,7 +13,11 @@ EXPECTED = {"q1": {"a": 2.0, "b": 0.5}, "q2": {}}
 
 @pytest.mark.parametrize(
     "text",
-    ["query,item,grade\nq1,a,2\nq1,b,0.5\n\nq1,c,0\nq2,a,-1\n", "q1 0 a 2\nq1\t0\tb 0.5\n\nq1 0 c 0\nq2 0 a -1\n"],
+    [
+        "query,item,grade\nq1,a,2\nq1,b,0.5\n\nq1,c,0\nq2,a,-1\n",
+        '"Query","item", "grade"\n"q1","a","2"\n"q1","b",0.5\n"q1","c","0"\n"q2","a","-1"\n',
+        "q1 0 a 2\nq1\t0\tb 0.5\n\nq1 0 c 0\nq2 0 a -1\n",
+    ],
 )
 def test_judgments_above_zero_are_relevant(tmp_path, text):
     path = tmp_path / "judged"

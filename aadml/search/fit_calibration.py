@@ -31,11 +31,11 @@ from aadml.search.filters import matching
 from aadml.search.items import Galleries, galleries_of, labels_of
 from aadml.search.sources import IndexSource, accepted, is_readable, of_features
 
-FORM, READABLE = 3, (2, 3)
+FORM, READABLE = 4, (2, 3, 4)
 """Version of the curves in an index, and versions that can be read.
 
 The next `aadml index` fits curves of other versions again. In version 2, clips with several classes were relevant only
-if all their classes were equal.
+if all their classes were equal. In versions 2 and 3, the item of a clip of another file was a hit of this clip.
 """
 
 PRECISION = 0.9
@@ -58,7 +58,7 @@ class ValidationQueries:
     Attributes:
         vectors: modality -> (q, e).
         labels: class of each of the q clips, or several classes joined by "|"; all "" if no clip has a class.
-        numbers: (q,) numbers of the items; -1 for clips that are not in the index.
+        numbers: (q,) numbers of the items with the same ids; -1 for clips that are not in the index.
     """
 
     vectors: Mapping[Modality, Tensor]
@@ -138,7 +138,7 @@ def calibrate_index(
     galleries = galleries_of(database, encoder.similarity)
     index = IndexContent(galleries, labels_of(database), encoder, clips_of_captions(database))
     numbers = matching(database, "split = 'valid'")
-    queries = _indexed_clips(index, numbers) if data is None else _other_clips(index, data)
+    queries = _indexed_clips(index, numbers) if data is None else _other_clips(index, database, data)
     curves = _curves(index, queries, precision, shown_address(data or OF_INDEX), note)
     clips = None if missing and not curves else len(queries)  # a missing file has no known number of clips
     record = replace(record, clips=clips, curves=[asdict(curve) for curve in curves])
@@ -201,8 +201,11 @@ def other_clips(encoder: IndexEncoder, place: str | Path) -> IndexSource:
     return accepted(of_features(place, Path(place)), encoder, shown_address(place))
 
 
-def _other_clips(index: IndexContent, place: str | Path) -> ValidationQueries:
-    """Return the validation clips of a feature file as queries."""
+def _other_clips(index: IndexContent, database: sqlite3.Connection, place: str | Path) -> ValidationQueries:
+    """Return the validation clips of a feature file as queries.
+
+    Without classes, no clip counts as a clip of the index, because files without ids have equal default ids.
+    """
     source = other_clips(index.encoder, place)
     assert source.content is not None
     rows, clips = source.content.rows("valid"), source.clips()
@@ -215,7 +218,15 @@ def _other_clips(index: IndexContent, place: str | Path) -> ValidationQueries:
             places = torch.from_numpy(_places(clips[items.rows], rows))
             embedded = index.encoder.embed(items.features[places], modality)
             vectors[modality] = require_finite_embeddings(embedded, modality, [source.items[n].id for n in rows])
-    return ValidationQueries(vectors, tuple(source.items[n].label for n in rows), np.full(len(rows), -1))
+    labels = tuple(source.items[n].label for n in rows)
+    numbers = [_number(database, source.items[n].id) if any(labels) else -1 for n in rows]
+    return ValidationQueries(vectors, labels, np.asarray(numbers, dtype=np.int64))
+
+
+def _number(database: sqlite3.Connection, name: str) -> int:
+    """Return the number of the item with an id; -1 if the index lacks the item."""
+    row = database.execute("SELECT number FROM item WHERE id = ?", (name,)).fetchone()
+    return -1 if row is None else int(row[0])
 
 
 def _curves(
@@ -312,6 +323,8 @@ def _calibrated(
     relevant = same_clip
     if classes:
         relevant = partial(_share_class, _rows_by_class(labels[rows]), len(rows), queries.labels)
+        if not any((relevant(n) & ~same_clip(n)).any() for n in range(len(queries))):
+            return None
     hits = list(searched.best_of_each(vectors, count, same_clip if classes else None))
     count = min(len(best) for _, best in hits)  # several captions of the query's clip may be excluded
     if count < 1:

@@ -38,7 +38,7 @@ def test_curves_of_another_version_are_refused_and_fitted_anew(easy, model, tmp_
     Index.build(easy, tmp_path / "i", model=model).close()
     with closing(connect(tmp_path / "i")) as database:
         facts = read_facts(database, tmp_path / "i")
-    assert (facts.calibration.form, facts.state) == (3, StateRecord(2, model.method.similarity))
+    assert (facts.calibration.form, facts.state) == (4, StateRecord(2, model.method.similarity))
     with writing(tmp_path / "i") as database:
         calibration = replace(facts.calibration, form=1, curves=[{"kind": "isotonic"}])
         write_facts(database, replace(facts, calibration=calibration))
@@ -151,7 +151,7 @@ def test_curves_of_the_version_before_are_read_and_fitted_again(easy, tmp_path):
         assert len(index._state.calibrations) == 2
         index.update(on_note=notes.append)
         index.refresh()
-        assert (len(notes), index._state.facts.calibration.form) == (2, 3)
+        assert (len(notes), index._state.facts.calibration.form) == (2, 4)
 
 
 def test_an_update_keeps_the_precision(tmp_path):
@@ -250,6 +250,42 @@ def test_an_index_with_few_clips_and_a_missing_file_is_not_calibrated_until_the_
         write_features(other, content)
         index.update()
         assert index.nearest({"audio": torch.ones(1, 6)}, "audio").calibration is not None
+
+
+@pytest.mark.parametrize("classes", [True, False])
+def test_a_clip_is_not_a_hit_of_its_copy_in_another_file(model, tmp_path, classes):
+    content = synthetic(classes=4, train=5, valid=40, test=20, dimensions=(6, 8), difficulty=0.5)
+    if not classes:
+        content = replace(content, labels=np.full(65, -1), class_names=())
+    write_features(tmp_path / "clips.h5", content)
+    write_features(tmp_path / "others.h5", replace(content, ids=tuple(f"other-{name}" for name in content.ids)))
+    found = []
+    for name in (None, "clips.h5", "others.h5"):
+        data = None if name is None else tmp_path / name
+        with Index.build(tmp_path / "clips.h5", tmp_path / "i", model=model, calibrate=data) as index:
+            found.append(list(index._state.calibrations.values()))
+        (tmp_path / "i").unlink()
+    indexed, copies, others = found
+    assert copies == (indexed if classes else others)  # clips without classes query each other
+    assert others != indexed
+
+
+@pytest.mark.parametrize("labels", ["ABCD", "abcd"])
+def test_clips_without_a_relevant_item_fit_no_probabilities(tmp_path, labels):
+    content = synthetic(classes=4, train=5, valid=40, test=20, dimensions=(6, 5), difficulty=0.3)
+    unique = [f"{n}" for n in range(65)]
+    write_features(tmp_path / "clips.h5", replace(content, class_names=tuple("abcd")))
+    write_features(tmp_path / "others.h5", replace(content, class_names=tuple(labels)))
+    alone = replace(content, labels=np.arange(65), class_names=tuple(unique))
+    write_features(tmp_path / "alone.h5", alone)
+    notes = []
+    with Index.build(
+        tmp_path / "clips.h5", tmp_path / "i", calibrate=tmp_path / "others.h5", on_note=notes.append
+    ) as index:
+        assert len(index._state.calibrations) == (2 if labels == "abcd" else 0)
+    assert (notes == [NO_QUERIES.format(tmp_path / "others.h5")]) is (labels == "ABCD")
+    Index.build(tmp_path / "alone.h5", tmp_path / "alone.index", on_note=notes.append).close()
+    assert notes[-1] == NO_QUERIES.format("the index")
 
 
 def test_calibration_clips_of_other_features_leave_no_index_behind(easy, model, tmp_path):
@@ -424,7 +460,7 @@ def test_a_small_index_has_fewer_hits_than_are_fitted(monkeypatch, items, hits):
     monkeypatch.setattr(fit_calibration, "calibrate", lambda m, to, hits, **_: found.append(hits.scores.shape[1]))
     index = drawn_index("cosine", "abc", items)
     index = replace(index, galleries={"audio": index.galleries["audio"]})
-    queries = ValidationQueries({"audio": torch.randn(30, 4)}, ("a",) * 30, np.full(30, -1))
+    queries = ValidationQueries({"audio": torch.randn(30, 4)}, tuple("abc") * 10, np.full(30, -1))
     fit_calibration._curves(index, queries, 0.8, "there", print)
     assert found == ([] if hits is None else [hits])
 

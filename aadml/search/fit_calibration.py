@@ -4,7 +4,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +35,8 @@ FORM, READABLE = 4, (2, 3, 4)
 """Version of the curves in an index, and versions that can be read.
 
 The next `aadml index` fits curves of other versions again. In version 2, clips with several classes were relevant only
-if all their classes were equal. In versions 2 and 3, the item of a clip of another file was a hit of this clip.
+if all their classes were equal. In versions 2 and 3, the item of a clip of another file was a hit of this clip, and
+only validation clips with every modality counted.
 """
 
 PRECISION = 0.9
@@ -53,7 +54,7 @@ Query = tuple[tuple[Modality, ...], Modality]
 
 @dataclass(frozen=True)
 class ValidationQueries:
-    """Validation clips that have every modality.
+    """Validation clips that have every modality of a kind of query.
 
     Attributes:
         vectors: modality -> (q, e).
@@ -67,6 +68,40 @@ class ValidationQueries:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+
+@dataclass(frozen=True)
+class ValidationClips:
+    """Validation clips, which may lack modalities.
+
+    Attributes:
+        labels: class of each of the n clips, like the labels of ValidationQueries.
+        numbers: (n,) numbers of the items, like the numbers of ValidationQueries.
+        rows: modality -> (n,) rows of the clips among the vectors of the modality; -1 for clips without the modality.
+        vectors: function that returns the vectors of a modality in some rows.
+    """
+
+    labels: tuple[str, ...]
+    numbers: NDArray[np.int64]
+    rows: Mapping[Modality, NDArray[np.int64]]
+    vectors: Callable[[Modality, NDArray[np.int64]], Tensor]
+
+    @property
+    def count(self) -> int:
+        """Largest number of clips with a common modality."""
+        return max((int((rows >= 0).sum()) for rows in self.rows.values()), default=0)
+
+    def queries(self, modalities: tuple[Modality, ...], most: int) -> ValidationQueries | None:
+        """Return the clips that have all `modalities`, or a random sample of `most` of them; None for too few clips."""
+        if not self.rows.keys() >= {*modalities}:
+            return None
+        clips = np.flatnonzero(np.all([self.rows[m] >= 0 for m in modalities], axis=0))
+        if len(clips) < FEWEST:
+            return None
+        if len(clips) > most:
+            clips = np.sort(np.random.default_rng(0).permutation(clips)[:most])
+        vectors = {m: self.vectors(m, self.rows[m][clips]) for m in modalities}
+        return ValidationQueries(vectors, tuple(self.labels[n] for n in clips), self.numbers[clips])
 
 
 @dataclass(frozen=True)
@@ -138,10 +173,10 @@ def calibrate_index(
     galleries = galleries_of(database, encoder.similarity)
     index = IndexContent(galleries, labels_of(database), encoder, clips_of_captions(database))
     numbers = matching(database, "split = 'valid'")
-    queries = _indexed_clips(index, numbers) if data is None else _other_clips(index, database, data)
-    curves = _curves(index, queries, precision, shown_address(data or OF_INDEX), note)
-    clips = None if missing and not curves else len(queries)  # a missing file has no known number of clips
-    record = replace(record, clips=clips, curves=[asdict(curve) for curve in curves])
+    clips = _indexed_clips(index, numbers) if data is None else _other_clips(index, database, data)
+    curves = _curves(index, clips, precision, shown_address(data or OF_INDEX), note)
+    count = None if missing and not curves else clips.count  # a missing file has no known number of clips
+    record = replace(record, clips=count, curves=[asdict(curve) for curve in curves])
     write_facts(database, replace(facts, calibration=record, state=facts.state.next()))
 
 
@@ -181,15 +216,14 @@ def _checksum(data: str) -> str | None:
     return None if stamp is None else content_of(data, stamp)
 
 
-def _indexed_clips(index: IndexContent, numbers: NDArray[np.int64]) -> ValidationQueries:
-    clips = {m: as_clips(rows, index.clips) for m, (rows, _) in index.galleries.items()}
-    for indexed in clips.values():
-        numbers = np.intersect1d(numbers, indexed)
-    numbers = _drawn(numbers, [index.labels.get(int(n), "") for n in numbers], index)
-    vectors = {
-        m: gallery.vectors[torch.from_numpy(_places(clips[m], numbers))] for m, (_, gallery) in index.galleries.items()
-    }
-    return ValidationQueries(vectors, tuple(index.labels.get(int(n), "") for n in numbers), numbers)
+def _indexed_clips(index: IndexContent, numbers: NDArray[np.int64]) -> ValidationClips:
+    labels = [index.labels.get(int(n), "") for n in numbers]
+    kept = _counted(labels)
+    clips = {m: as_clips(items, index.clips) for m, (items, _) in index.galleries.items()}
+    return ValidationClips(
+        tuple(labels[n] for n in kept), numbers[kept], {m: _rows(clips[m], numbers[kept]) for m in clips},
+        lambda modality, rows: index.galleries[modality][1].vectors[torch.from_numpy(rows)],
+    )  # fmt: skip
 
 
 def other_clips(encoder: IndexEncoder, place: str | Path) -> IndexSource:
@@ -201,26 +235,25 @@ def other_clips(encoder: IndexEncoder, place: str | Path) -> IndexSource:
     return accepted(of_features(place, Path(place)), encoder, shown_address(place))
 
 
-def _other_clips(index: IndexContent, database: sqlite3.Connection, place: str | Path) -> ValidationQueries:
-    """Return the validation clips of a feature file as queries.
+def _other_clips(index: IndexContent, database: sqlite3.Connection, place: str | Path) -> ValidationClips:
+    """Return the validation clips of a feature file.
 
     Without classes, no clip counts as a clip of the index, because files without ids have equal default ids.
     """
     source = other_clips(index.encoder, place)
     assert source.content is not None
-    rows, clips = source.content.rows("valid"), source.clips()
-    for items in source.present.values():
-        rows = np.intersect1d(rows, clips[items.rows])
-    rows = _drawn(rows, [source.items[n].label for n in rows], index)
-    vectors: dict[Modality, Tensor] = {}
-    for modality, items in source.present.items():
-        if len(rows):
-            places = torch.from_numpy(_places(clips[items.rows], rows))
-            embedded = index.encoder.embed(items.features[places], modality)
-            vectors[modality] = require_finite_embeddings(embedded, modality, [source.items[n].id for n in rows])
-    labels = tuple(source.items[n].label for n in rows)
-    numbers = [_number(database, source.items[n].id) if any(labels) else -1 for n in rows]
-    return ValidationQueries(vectors, labels, np.asarray(numbers, dtype=np.int64))
+    valid, clips = source.content.rows("valid"), source.clips()
+    valid = valid[_counted([source.items[n].label for n in valid])]
+    labels = tuple(source.items[n].label for n in valid)
+    numbers = [_number(database, source.items[n].id) if any(labels) else -1 for n in valid]
+
+    def vectors(modality: Modality, rows: NDArray[np.int64]) -> Tensor:
+        items = source.present[modality]
+        embedded = index.encoder.embed(items.features[torch.from_numpy(rows)], modality)
+        return require_finite_embeddings(embedded, modality, [source.items[n].id for n in items.rows[rows]])
+
+    rows = {m: _rows(clips[items.rows], valid) for m, items in source.present.items()}
+    return ValidationClips(labels, np.asarray(numbers, dtype=np.int64), rows, vectors)
 
 
 def _number(database: sqlite3.Connection, name: str) -> int:
@@ -229,30 +262,20 @@ def _number(database: sqlite3.Connection, name: str) -> int:
     return -1 if row is None else int(row[0])
 
 
-def _curves(
-    index: IndexContent, queries: ValidationQueries, precision: float, name: str, note: Note
-) -> list[Calibration]:
+def _curves(index: IndexContent, clips: ValidationClips, precision: float, name: str, note: Note) -> list[Calibration]:
     """Fit a calibration for every kind of query that the clips can form, and report each calibration by `note`.
 
-    If there are fewer than FEWEST validation clips, or no kind of query has relevant items, the reason is reported.
-
-    Clips with classes query the items with classes. If no item has a class, the clips query each other. Clips
-    without classes query all items, or each other if the clips are not in the index, and only the partner of a clip
-    is relevant.
+    If no modality has FEWEST validation clips, or no kind of query has relevant items, the reason is reported.
     """
-    classes = any(queries.labels)
-    if len(queries) < FEWEST:
+    classes = any(clips.labels)
+    if clips.count < FEWEST:
         note(
-            f"the probabilities are not fitted: {name} has {len(queries)} of the {FEWEST} validation clips "
+            f"the probabilities are not fitted: {name} has {clips.count} of the {FEWEST} validation clips "
             f"{'with a class ' * classes}that are needed; divide the clips with `aadml manifest --split` or, for "
             "features, `aadml convert --split`, or pass another file with --calibrate"
         )
         return []
-    if not any(index.labels.values()) if classes else (queries.numbers < 0).any():
-        index, queries = _each_other(index, queries)
-    kinds = _kinds(queries, index, classes=classes)
-    fitted = [_calibrated(index, queries, kind, classes=classes, precision=precision) for kind in kinds]
-    calibrations = [calibration for calibration in fitted if calibration is not None]
+    calibrations = list(_calibrations(index, clips, precision, classes=classes))
     if not calibrations:
         note(
             f"the probabilities are not fitted: the validation clips of {name} cannot form queries with relevant "
@@ -263,21 +286,39 @@ def _curves(
     return calibrations
 
 
-def _drawn(clips: NDArray[np.int64], labels: Sequence[str], index: IndexContent) -> NDArray[np.int64]:
-    """Return the clips with a class, or all clips if no clip has a class.
+def _calibrations(
+    index: IndexContent, clips: ValidationClips, precision: float, *, classes: bool
+) -> Iterator[Calibration]:
+    """Yield the calibration of every kind of query that the clips can form.
 
-    If a calibration with these clips would take too long, a random sample of the clips is returned.
+    Clips with classes query the items with classes. If no item has a class, the clips query each other. Clips
+    without classes query all items, or each other if the clips are not in the index, and only the partner of a clip
+    is relevant.
     """
-    labelled = np.asarray([label != "" for label in labels], dtype=np.bool_)
-    clips = clips[labelled] if labelled.any() else clips
+    each_other = not any(index.labels.values()) if classes else bool((clips.numbers < 0).any())
     largest = max(len(gallery) for _, gallery in index.galleries.values())
-    most = min(MOST, max(200, PRODUCTS // max(largest, 1)))
-    return clips if len(clips) <= most else np.sort(np.random.default_rng(0).permutation(clips)[:most])
+    queries_with = cache(partial(clips.queries, most=min(MOST, max(200, PRODUCTS // max(largest, 1)))))
+    for modalities, to in _kinds(list(clips.rows), index, classes=classes):
+        queries = queries_with(modalities if classes and not each_other else (*modalities, to))
+        if queries is not None:
+            searched, queries = _each_other(index, queries) if each_other else (index, queries)
+            calibration = _calibrated(searched, queries, (modalities, to), classes=classes, precision=precision)
+            if calibration is not None:
+                yield calibration
 
 
-def _places(numbers: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    order = np.argsort(numbers, kind="stable")
-    return np.asarray(order[np.searchsorted(numbers, wanted, sorter=order)])
+def _counted(labels: Sequence[str]) -> NDArray[np.int64]:
+    """Return the positions of the clips with a class, or of all clips if no clip has a class."""
+    labelled = np.asarray([label != "" for label in labels], dtype=np.bool_)
+    return np.flatnonzero(labelled | (not labelled.any()))
+
+
+def _rows(clips: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the first row of each wanted clip among `clips`; -1 for a clip that is absent."""
+    order, present = np.argsort(clips, kind="stable"), np.isin(wanted, clips)
+    rows = np.full(len(wanted), -1, dtype=np.int64)
+    rows[present] = order[np.searchsorted(clips, wanted[present], sorter=order)]
+    return rows
 
 
 def _each_other(index: IndexContent, queries: ValidationQueries) -> tuple[IndexContent, ValidationQueries]:
@@ -287,13 +328,13 @@ def _each_other(index: IndexContent, queries: ValidationQueries) -> tuple[IndexC
     return IndexContent(galleries, labels, index.encoder), ValidationQueries(queries.vectors, queries.labels, numbers)
 
 
-def _kinds(queries: ValidationQueries, index: IndexContent, *, classes: bool) -> Iterator[Query]:
+def _kinds(known: Sequence[Modality], index: IndexContent, *, classes: bool) -> Iterator[Query]:
     """Yield the kinds of query for which the encoder can compare the query with the items.
 
     Without classes, the modality of the items differs from the modalities of the query.
     """
-    singles: list[tuple[Modality, ...]] = [(m,) for m in queries.vectors]
-    both: list[tuple[Modality, ...]] = [("audio", "visual")] if {"audio", "visual"} <= set(queries.vectors) else []
+    singles: list[tuple[Modality, ...]] = [(m,) for m in known]
+    both: list[tuple[Modality, ...]] = [("audio", "visual")] if {"audio", "visual"} <= set(known) else []
     for modalities in singles + both:
         for to in index.galleries:
             if all(index.encoder.can_query(m, to) for m in modalities) and (classes or to not in modalities):
@@ -303,15 +344,13 @@ def _kinds(queries: ValidationQueries, index: IndexContent, *, classes: bool) ->
 def _calibrated(
     index: IndexContent, queries: ValidationQueries, kind: Query, *, classes: bool, precision: float
 ) -> Calibration | None:
-    """Fit the calibration of one kind of query; None if the clips cannot form such queries.
+    """Fit the calibration of one kind of query; None if no query has a relevant item.
 
     Without classes, only the query's own clip is relevant.
     """
     modalities, to = kind
     numbers, gallery = index.galleries[to]
     numbers = as_clips(numbers, index.clips)
-    if not classes and not np.isin(queries.numbers, numbers).all():
-        return None
     labels = np.asarray([index.labels.get(int(n), "") for n in numbers], dtype=object)
     rows = np.flatnonzero(labels != "") if classes else np.arange(len(numbers))
     count = min(HITS, len(rows) - classes)

@@ -216,7 +216,7 @@ def test_an_embedding_that_is_not_finite_is_refused_and_the_index_is_unchanged(f
     folder = model.save(tmp_path / "model")
     Index.build(source, index, model=folder).close()
     write_features(source, replace(made, features={**made.features, "audio": values}))
-    split = np.where(np.arange(len(made.ids)) == 70, "valid", np.array(made.splits))
+    split = np.where(abs(np.arange(len(made.ids)) - 70) < 20, "valid", np.array(made.splits))
     write_features(tmp_path / "valid.h5", replace(read_features(source), splits=tuple(split)))
     with pytest.raises(InputError, match=rf"the audio embedding of {made.ids[70]} contains NaN or infinity"):
         Index.build(features, tmp_path / "other", model=folder, calibrate=tmp_path / "valid.h5")

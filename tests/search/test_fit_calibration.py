@@ -18,7 +18,7 @@ from aadml.retrieval.exact_search import Gallery
 from aadml.search import Index, fit_calibration, store
 from aadml.search.calibration import Calibration, Curve
 from aadml.search.facts import CalibrationRecord, StateRecord, read_facts, write_facts
-from aadml.search.fit_calibration import IndexContent, ValidationQueries, _drawn, summary, why_uncalibrated
+from aadml.search.fit_calibration import IndexContent, ValidationClips, summary, why_uncalibrated
 from aadml.search.store import connect, writing
 
 
@@ -312,6 +312,25 @@ def test_vectors_that_are_not_a_mapping_of_tensors_are_an_input_error(easy, tmp_
                 index.nearest({"audio": torch.ones(1, 5), **others}, "audio")
 
 
+def clips_of(vectors, labels, numbers):
+    rows = dict.fromkeys(vectors, np.arange(len(labels)))
+    return ValidationClips(labels, numbers, rows, lambda modality, rows: vectors[modality][rows])
+
+
+@pytest.mark.parametrize("other", [True, False])
+def test_clips_of_separate_modalities_fit_the_probabilities_of_each_modality(tmp_path, other):
+    content = synthetic(classes=4, train=0, valid=70, test=0, dimensions=(6, 5), difficulty=0.3)
+    has = {"audio": np.arange(70) < 40, "visual": np.arange(70) >= 40}
+    features = {m: values * has[m][:, None] for m, values in content.features.items()}
+    write_features(tmp_path / "clips.h5", replace(content, features=features, present=has))
+    data = tmp_path / "clips.h5" if other else None
+    with Index.build(tmp_path / "clips.h5", tmp_path / "i", calibrate=data) as index:
+        assert [(one.asked, one.to, one.clips, one.gallery) for one in index._state.calibrations.values()] == [
+            (("audio",), "audio", 40, 40), (("visual",), "visual", 30, 30)
+        ]  # fmt: skip
+        assert index._state.facts.calibration.clips == 40
+
+
 NO_QUERIES = (
     "the probabilities are not fitted: the validation clips of {} cannot form queries with relevant items; "
     "pass a file of clips with classes with --calibrate"
@@ -322,7 +341,7 @@ NO_QUERIES = (
 def test_clips_without_a_class_query_each_other_if_they_are_not_in_the_index(items):
     index = drawn_index("cosine", items)
     vectors = torch.randn(40, 4)
-    queries = ValidationQueries({"audio": vectors, "visual": vectors}, ("",) * 40, np.full(40, -1))
+    queries = clips_of({"audio": vectors, "visual": vectors}, ("",) * 40, np.full(40, -1))
     notes = []
     found = fit_calibration._curves(index, queries, 0.8, "there", notes.append)
     assert [(one.asked, one.to, one.relevance, one.gallery) for one in found] == [
@@ -349,12 +368,17 @@ def test_labelled_clips_query_each_other_if_no_item_has_a_class(tmp_path, labell
 
 
 @pytest.mark.parametrize(("items", "clips"), [(20_000, 1000), (40_000, 500), (100_001, 200)])
-def test_many_validation_clips_are_sampled(items, clips):
+def test_many_validation_clips_are_sampled(monkeypatch, items, clips):
+    drawn = []
+    monkeypatch.setattr(fit_calibration, "_calibrated", lambda _, queries, *__, **___: drawn.append(queries.numbers))
     galleries = {"audio": (None, torch.empty(items, 0)), "visual": (None, torch.empty(9, 0))}
-    drawn = _drawn(np.arange(3000), [""] * 3000, IndexContent(galleries, {}, None))
-    assert len(np.unique(drawn)) == len(drawn) == clips
-    assert (np.diff(drawn) > 0).all()
-    assert _drawn(np.arange(clips), ["a"] * clips, IndexContent(galleries, {}, None)).tolist() == list(range(clips))
+    index = IndexContent(galleries, {1: "a"}, SimpleNamespace(can_query=lambda m, to: m == to == "audio"))
+    for count in (3000, clips):
+        found = clips_of({"audio": torch.empty(count, 0)}, ("a",) * count, np.arange(count))
+        fit_calibration._curves(index, found, 0.8, "there", print)
+    assert len(np.unique(drawn[0])) == len(drawn[0]) == clips
+    assert (np.diff(drawn[0]) > 0).all()
+    assert drawn[1].tolist() == list(range(clips))
 
 
 def drawn_index(similarity, labelled, items=60):
@@ -400,17 +424,20 @@ def test_a_curve_is_fitted_to_the_best_items_of_each_clip(monkeypatch, similarit
     monkeypatch.setattr(fit_calibration, "calibrate", lambda m, to, hits, **o: fitted.update({(m, to): (hits, o)}))
     index = drawn_index(similarity, labelled)
     sounds = replace(index, galleries={m: index.galleries[m] for m in ("audio", "visual")})
-    queries = fit_calibration._indexed_clips(sounds, np.arange(20, 61))
-    assert queries.numbers.tolist() == [n for n in range(20, 61) if n != 33 and (n % 7 or not labelled)]
-    for modality, vectors in queries.vectors.items():
-        numbers, gallery = index.galleries[modality]
-        assert torch.equal(vectors, gallery.vectors[[numbers.tolist().index(n) for n in queries.numbers]])
-    assert fit_calibration._curves(index, queries, 0.8, "there", notes.append) == []
+    clips = fit_calibration._indexed_clips(sounds, np.arange(20, 61))
+    assert clips.numbers.tolist() == [n for n in range(20, 61) if n % 7 or not labelled]
+    assert fit_calibration._curves(index, clips, 0.8, "there", notes.append) == []
     assert notes == [NO_QUERIES.format("there")]
     kinds = [(m, to) for m in (("audio",), ("visual",), ("audio", "visual")) for to in index.galleries]
     pairs = [(("audio",), "visual"), (("visual",), "audio")]
     assert list(fitted) == (kinds if labelled else pairs)  # the captions are of other clips
     for (modalities, to), (hits, options) in fitted.items():
+        queries = clips.queries(modalities if labelled else (*modalities, to), 41)
+        partly = "visual" in (*modalities, *([] if labelled else [to]))
+        assert queries.numbers.tolist() == [n for n in clips.numbers if n != 33 or not partly]
+        for modality, vectors in queries.vectors.items():
+            numbers, gallery = index.galleries[modality]
+            assert torch.equal(vectors, gallery.vectors[[numbers.tolist().index(n) for n in queries.numbers]])
         scores, fits, absent = hits_by_definition(index, queries, modalities, to, classes=bool(labelled))
         np.testing.assert_allclose(hits.scores, scores, rtol=1e-6)
         assert np.array_equal(hits.fits, fits)
@@ -420,7 +447,7 @@ def test_a_curve_is_fitted_to_the_best_items_of_each_clip(monkeypatch, similarit
             "gallery": gallery if labelled else len(index.galleries[to][0]), "precision": 0.8,
             "posteriors": similarity == "dot" and bool(labelled), "relevance": "class" if labelled else "pair",
         }  # fmt: skip
-    few = fit_calibration._indexed_clips(sounds, queries.numbers[:29])
+    few = fit_calibration._indexed_clips(sounds, clips.numbers[:29])
     assert fit_calibration._curves(index, few, 0.8, "there", notes.append) == []
     kind = "with a class " if labelled else ""
     assert notes[1].startswith(
@@ -431,12 +458,12 @@ def test_a_curve_is_fitted_to_the_best_items_of_each_clip(monkeypatch, similarit
 def test_clips_without_a_class_do_not_count_among_clips_with_a_class(monkeypatch):
     monkeypatch.setattr(fit_calibration, "calibrate", pytest.fail)
     index, notes = drawn_index("cosine", "abc"), []
-    queries = fit_calibration._indexed_clips(index, np.arange(1, 11))
-    assert queries.numbers.tolist() == [1, 2, 3, 4, 5, 6, 8, 9, 10]
-    queries = fit_calibration._indexed_clips(
+    clips = fit_calibration._indexed_clips(index, np.arange(1, 11))
+    assert clips.numbers.tolist() == [1, 2, 3, 4, 5, 6, 8, 9, 10]
+    clips = fit_calibration._indexed_clips(
         replace(index, galleries={"audio": index.galleries["audio"]}), np.arange(27, 61)
     )
-    assert fit_calibration._curves(index, queries, 0.8, "there", notes.append) == []
+    assert fit_calibration._curves(index, clips, 0.8, "there", notes.append) == []
     assert "there has 29 of the 30 validation clips with a class that are needed" in notes[0]
 
 
@@ -446,7 +473,7 @@ def test_a_clip_of_many_captions_leaves_fewer_hits_to_every_clip(monkeypatch):
     index = drawn_index("cosine", "aaa")
     texts = (np.arange(101, 113), Gallery(torch.randn(12, 4), "cosine"))
     labels = dict.fromkeys(range(1, 121), "a")
-    queries = ValidationQueries({"text": torch.randn(30, 4)}, ("a",) * 30, np.arange(1, 31))
+    queries = clips_of({"text": torch.randn(30, 4)}, ("a",) * 30, np.arange(1, 31))
     for captions, hits in ((6, [6]), (12, [])):
         clips = {n: 1 if n <= 100 + captions else n - 100 for n in range(101, 113)}
         fit_calibration._curves(IndexContent({"text": texts}, labels, index.encoder, clips), queries, 0.8, "i", print)
@@ -460,7 +487,7 @@ def test_a_small_index_has_fewer_hits_than_are_fitted(monkeypatch, items, hits):
     monkeypatch.setattr(fit_calibration, "calibrate", lambda m, to, hits, **_: found.append(hits.scores.shape[1]))
     index = drawn_index("cosine", "abc", items)
     index = replace(index, galleries={"audio": index.galleries["audio"]})
-    queries = ValidationQueries({"audio": torch.randn(30, 4)}, tuple("abc") * 10, np.full(30, -1))
+    queries = clips_of({"audio": torch.randn(30, 4)}, tuple("abc") * 10, np.full(30, -1))
     fit_calibration._curves(index, queries, 0.8, "there", print)
     assert found == ([] if hits is None else [hits])
 

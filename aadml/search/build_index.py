@@ -133,7 +133,7 @@ def build(
         if calibrate is not None and encoder is not None:
             other_clips(encoder, calibrate)
         if of_media:
-            work = Work(folder, workers, origin.moments is not None, progress)
+            work = Work(folder, workers, origin.moments is not None, progress, on_note)
             clips = _of_media(source, path, extraction, encoder, work, calibrate)
         else:
             clips = _of_features(source, path, origin, encoder, allow_other_features, on_note)

@@ -204,11 +204,14 @@ def model_encoder(model: Model | str | Path) -> ModelEncoder:
 def fitted_encoder(features: Mapping[Modality, Tensor], origins: Mapping[str, JsonObject]) -> PlainEncoder:
     """Return an encoder without a model, with the scaling fitted on the features of the items.
 
+    Features that are equal in all items are not scaled, because subtracting their mean would remove them.
+
     Args:
         features: modality -> features (n, d) of the n items that have the modality.
         origins: modality -> provenance of its features, if known.
     """
-    statistics = {m: SCALINGS["standard"](values) for m, values in features.items()}
+    kinds = {m: "none" if torch.equal(f, f[:1].expand_as(f)) else "standard" for m, f in features.items()}
+    statistics = {m: SCALINGS[kinds[m]](values) for m, values in features.items()}
     shift, scale = ({m: values[n] for m, values in statistics.items()} for n in (0, 1))
     fingerprints = {m: fingerprint(origins.get(m, {})) for m in features}
     return plain_encoder(fingerprints, {m: len(s) for m, s in shift.items()}, Scaling(shift, scale, Inputs()))

@@ -52,7 +52,7 @@ def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Wo
                 values = matrix_of([vectors[keys[n]] for n in embedded], modality)
                 present[modality] = Present(np.asarray(embedded, dtype=np.int64), torch.from_numpy(values.copy()))
     source = IndexSource(items, present, failures=tuple(failures), embedded=True)
-    return readable(_with_texts(source, manifest.rows, encoder), place)
+    return readable(_with_texts(source, manifest.rows, encoder), place, work.on_note)
 
 
 @contextmanager

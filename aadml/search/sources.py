@@ -100,12 +100,14 @@ class Work:
         workers: decoding processes; None starts one per processor.
         moments: whether features over time are kept.
         progress: called with a description of the work and the numbers of clips done and failed.
+        on_note: called with notes for the user.
     """
 
     folder: Path
     workers: int | None = None
     moments: bool = False
     progress: Callable[[str, int, int], None] | None = None
+    on_note: Note | None = None
 
 
 def is_media(place: str | Path) -> bool:
@@ -271,7 +273,7 @@ def of_media(place: str | Path, index: Path, extractors: Sequence[Extractor], wo
     source = IndexSource(items, present, origins, tuple(failures))
     if "text" in contents and (texts := contents["text"].texts) is not None:
         source = source.with_texts(Texts(texts.values, present["text"].rows[texts.rows]))
-    return readable(source, place)
+    return readable(source, place, work.on_note)
 
 
 def listed(place: str | Path, index: Path) -> tuple[Manifest, tuple[Item, ...]]:
@@ -304,8 +306,10 @@ def _extracted(manifest: Manifest, extractor: Extractor, work: Work) -> tuple[Fe
     return None if outcome.path is None else read_features(outcome.path), outcome.failures
 
 
-def readable(source: IndexSource, place: str | Path) -> IndexSource:
+def readable(source: IndexSource, place: str | Path, on_note: Note | None = None) -> IndexSource:
     """Return a source of media without the clips that have neither a modality nor a caption.
+
+    A note reports the number of these clips; clips of failures do not count.
 
     Raises:
         InputError: no clip has a modality.
@@ -320,7 +324,12 @@ def readable(source: IndexSource, place: str | Path) -> IndexSource:
     rows = np.concatenate([some.rows for some in source.present.values()])
     rows = np.unique(np.concatenate([rows, source.clips()[rows]]))
     present = {m: replace(some, rows=np.searchsorted(rows, some.rows)) for m, some in source.present.items()}
-    return replace(source, items=tuple(source.items[n] for n in rows), present=present)
+    items = tuple(source.items[n] for n in rows)
+    left = {item.id for item in source.items} - {item.id for item in items} - {failed.id for failed in source.failures}
+    if left and on_note:
+        known = ", ".join(present)
+        on_note(f"the index embeds only {known}; clips of {place} without these modalities are left out: {len(left)}")
+    return replace(source, items=items, present=present)
 
 
 def _of_folder(folder: Path) -> Manifest:

@@ -128,9 +128,29 @@ def test_only_readable_items_and_the_clips_of_readable_captions_are_kept():
     caption = Item("b#1", columns={"caption_of": "b", "caption_number": "1"})
     items = (Item("a"), Item("b"), Item("c"), Item("d"), caption)
     present = {"audio": Present(np.array([3]), torch.ones(1, 2)), "text": Present(np.array([4]), torch.ones(1, 2))}
-    kept = readable(IndexSource(items, present), "clips")
-    assert [item.id for item in kept.items] == ["b", "d", "b#1"]
-    assert {m: some.rows.tolist() for m, some in kept.present.items()} == {"audio": [1], "text": [2]}
+    notes = []
+    for failed, left in (("", 2), ("a", 1), ("ac", 0)):
+        failures = tuple(Failure(name, "", "visual", "corrupt", "") for name in failed)
+        kept = readable(IndexSource(items, present, failures=failures), "clips", notes.append)
+        assert [item.id for item in kept.items] == ["b", "d", "b#1"]
+        assert {m: some.rows.tolist() for m, some in kept.present.items()} == {"audio": [1], "text": [2]}
+        note = f"the index embeds only audio, text; clips of clips without these modalities are left out: {left}"
+        assert notes == [note] * bool(left)
+        notes.clear()
+
+
+def test_an_index_of_one_sound_is_searched_after_further_sounds_and_notes_pictures(tmp_path):
+    media, notes = tmp_path / "media", []
+    write_tones(media, ["a.wav"])
+    with Index.build(media, tmp_path / "i", workers=1, on_note=notes.append) as index:
+        write_tones(media, ["b.wav", "c.wav"])
+        cv2.imwrite(str(media / "d.png"), np.zeros((8, 8, 3), np.uint8))
+        notes.clear()
+        assert index.update(workers=1, on_note=notes.append).items == 3
+        hits = index.search(audio=media / "a.wav", to="audio").hits
+        assert (hits[0].id, round(hits[0].score, 6), hits[2].score > 0.5) == ("a.wav", 1, True)
+    note = f"the index embeds only audio; clips of {media} without these modalities are left out: 1"
+    assert notes[0] == note
 
 
 def test_two_files_of_one_name_in_utf8_are_refused(tmp_path, monkeypatch):

@@ -1,13 +1,12 @@
 """Embedding of media files in batches, by a model that also decodes the files. The vectors are cached."""
 
 import hashlib
-import json
 import sqlite3
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -28,17 +27,19 @@ from aadml.search.sources import IndexSource, Present, Work, listed, may_have, r
 
 _BATCH, _TEXTS = 16, 256
 
+_Content = TypeVar("_Content")
+
 
 def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Work) -> IndexSource:
     """Embed the media of a manifest or a folder.
 
-    A file is not embedded again if the cache has the vector of its content.
+    A file or text is not embedded again if the cache has the vector that the model computed from the same content.
 
     Raises:
         InputError: no media, an invalid manifest, a model that is only in memory, or no clip that can be read.
     """
     manifest, items = listed(place, index)
-    name = json.dumps(asdict(encoder.record(index.parent)), sort_keys=True)
+    name = encoder.record(index.parent).digest
     present: dict[Modality, Present] = {}
     failures: list[Failure] = []
     with _vector_cache(work.folder / "vectors.sqlite") as cache:
@@ -51,8 +52,9 @@ def of_raw_media(place: str | Path, index: Path, encoder: ModelEncoder, work: Wo
             if embedded:
                 values = matrix_of([vectors[keys[n]] for n in embedded], modality)
                 present[modality] = Present(np.asarray(embedded, dtype=np.int64), torch.from_numpy(values.copy()))
-    source = IndexSource(items, present, failures=tuple(failures), embedded=True)
-    return readable(_with_texts(source, manifest.rows, encoder), place, work.on_note)
+        source = IndexSource(items, present, failures=tuple(failures), embedded=True)
+        source = _with_texts(source, manifest.rows, encoder, name, cache)
+    return readable(source, place, work.on_note)
 
 
 @contextmanager
@@ -75,7 +77,9 @@ def _vector_cache(path: Path) -> Iterator[sqlite3.Connection]:
         ) from error
 
 
-def _with_texts(source: IndexSource, rows: Sequence[Row], encoder: ModelEncoder) -> IndexSource:
+def _with_texts(
+    source: IndexSource, rows: Sequence[Row], encoder: ModelEncoder, name: str, cache: sqlite3.Connection
+) -> IndexSource:
     """Return the source with the embedded texts of the rows of a manifest.
 
     Without texts, or with a model that does not embed text, the source is returned unchanged.
@@ -86,16 +90,36 @@ def _with_texts(source: IndexSource, rows: Sequence[Row], encoder: ModelEncoder)
     if not texts or "text" not in encoder.facts.modalities:
         return source
     places, words = zip(*texts, strict=True)
-    vectors = [embed_media(encoder, "text", words[n : n + _TEXTS], "text") for n in range(0, len(words), _TEXTS)]
-    values = torch.cat(vectors).numpy().astype(np.float32)
-    return source.with_texts(Texts(values, np.asarray(places, dtype=np.int64)))
+    keys = [_key(name, "text", text) for text in words]
+    missing = _missing(cache, dict(zip(keys, words, strict=True)))
+    for begin in range(0, len(missing), _TEXTS):
+        new, batch = zip(*missing[begin : begin + _TEXTS], strict=True)
+        _store(cache, new, embed_media(encoder, "text", batch, "text"))
+    vectors = dict(cache.execute("SELECT key, content FROM vector"))
+    values = matrix_of([vectors[key] for key in keys], "text")
+    return source.with_texts(Texts(values.copy(), np.asarray(places, dtype=np.int64)))
+
+
+def _key(encoder: str, modality: Modality, content: str) -> str:
+    return hashlib.sha256(f"{encoder} {modality} {content}".encode()).hexdigest()
+
+
+def _missing(cache: sqlite3.Connection, contents: Mapping[str, _Content]) -> list[tuple[str, _Content]]:
+    """Return the keys without a vector in the cache, and their contents."""
+    known = {row[0] for row in cache.execute("SELECT key FROM vector")}
+    return [(key, content) for key, content in contents.items() if key not in known]
+
+
+def _store(cache: sqlite3.Connection, keys: Sequence[str], vectors: Tensor) -> None:
+    values = [(key, vector.tobytes()) for key, vector in zip(keys, vectors.numpy().astype("<f4"), strict=True)]
+    cache.executemany("INSERT OR REPLACE INTO vector VALUES (?, ?)", values)
 
 
 def _keys(rows: Sequence[Row], modality: Modality, encoder: str) -> tuple[dict[int, str], list[Failure]]:
     """Return the cache keys of the files of a modality, by row number, and the failures of files without a key.
 
-    A key is a checksum of the encoder, the modality, the content of the file and the segment. Files that are missing or
-    cannot be read have no key.
+    A key is a checksum of the digest of the encoder, the modality, the content of the file and the segment. Files that
+    are missing or cannot be read have no key.
     """
     keys, failures = {}, []
     for n, row in enumerate(rows):
@@ -105,7 +129,7 @@ def _keys(rows: Sequence[Row], modality: Modality, encoder: str) -> tuple[dict[i
         stamp = stamp_of(path)
         content = "" if stamp is None else row.segment.named(content_of(path, stamp))
         if content:
-            keys[n] = hashlib.sha256(f"{encoder} {modality} {content}".encode()).hexdigest()
+            keys[n] = _key(encoder, modality, content)
         else:
             detail = "the file does not exist" if stamp is None else "the file cannot be read"
             failures.append(Failure(row.id, path, modality, "missing", detail))
@@ -121,8 +145,7 @@ def _embed_missing(
     work: Work,
 ) -> list[Failure]:
     """Embed the files missing from the cache; return the failures of decoding."""
-    known = {row[0] for row in cache.execute("SELECT key FROM vector")}
-    missing = list({key: rows[n] for n, key in keys.items() if key not in known}.items())
+    missing = _missing(cache, {key: rows[n] for n, key in keys.items()})
     failures: list[Failure] = []
     for begin in range(0, len(missing), _BATCH):
         batch = missing[begin : begin + _BATCH]
@@ -131,9 +154,8 @@ def _embed_missing(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # files that cannot be decoded are reported as failures
             good, vectors = _decodable(source, modality, encoder)
-        contents = () if vectors is None else vectors.numpy().astype("<f4")
-        values = [(batch[n][0], vector.tobytes()) for n, vector in zip(good, contents, strict=True)]
-        cache.executemany("INSERT OR REPLACE INTO vector VALUES (?, ?)", values)
+        if vectors is not None:
+            _store(cache, [batch[n][0] for n in good], vectors)
         for number, (_, row) in enumerate(batch):
             if (name := source.name(number)) in source.failures:
                 reason, _, detail = source.failures[name].partition(": ")

@@ -105,10 +105,10 @@ class _Lengths:
     )
 
     def record(self, folder):
-        return ModelReference(path="model", digest=self.digest)
+        return ModelReference(path=self.path, digest=self.digest)
 
-    def __init__(self, digest="1"):
-        self.digest, self.embedded = digest, []
+    def __init__(self, digest="1", path="model"):
+        self.digest, self.path, self.embedded = digest, path, []
 
     def embed(self, source, modality):
         self.embedded.append((modality, len(source)))
@@ -147,11 +147,14 @@ def test_sounds_are_embedded_once_in_batches_and_failures_are_listed(tmp_path):
     assert {source.items[n].id: v[0] for n, v in zip(texts.rows, texts.features.tolist(), strict=True)} == {
         str(n): n for n in range(1, 20)
     }
-    again = of_raw_media(tmp_path / "m.csv", tmp_path / "i", encoder, work)
+    rows[1:1] = ["first,,,x,test,,,a new text", "second,,,x,test,,,w"]
+    (tmp_path / "m.csv").write_text("\n".join(rows) + "\n")
+    again = of_raw_media(tmp_path / "m.csv", tmp_path / "i", moved := _Lengths(path="moved"), work)
     assert torch.equal(again.present["audio"].features, source.present["audio"].features)
-    assert encoder.embedded[3:] == [("text", 19)]  # only the broken file is decoded again
+    assert again.present["text"].features[:, 0].tolist() == [10, 1, *range(1, 20)]
+    assert moved.embedded == [("text", 1)]  # only the broken file is decoded again
     of_raw_media(tmp_path / "m.csv", tmp_path / "i", other := _Lengths("2"), work)
-    assert other.embedded == encoder.embedded[:3]
+    assert other.embedded == [*encoder.embedded[:2], ("text", 20)]
 
 
 def test_a_file_whose_content_cannot_be_read_is_not_embedded(tmp_path, monkeypatch):

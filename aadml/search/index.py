@@ -56,15 +56,15 @@ class _State:
         galleries: numbers and vectors of the items, by modality.
         calibrations: (modalities of the query, modality of the items) -> calibration.
         clips: number of a caption -> number of its clip.
-        filters: (modality, condition) -> rows of the gallery that meet the condition, and a copy of their vectors, for
-            the latest conditions.
+        filters: (modality, condition as text) -> rows of the gallery that meet the condition, and a copy of their
+            vectors, for the latest conditions.
     """
 
     facts: IndexFacts
     galleries: Galleries
     calibrations: dict[Query, Calibration]
     clips: dict[int, int]
-    filters: dict[tuple[Modality, Where], tuple[NDArray[np.int64], Gallery]] = field(default_factory=dict)
+    filters: dict[tuple[Modality, str], tuple[NDArray[np.int64], Gallery]] = field(default_factory=dict)
 
     @cached_property
     def clips_with(self) -> dict[Modality, NDArray[np.int64]]:
@@ -462,7 +462,8 @@ class Index:
         `to`.
         """
         cache, (numbers, gallery) = self._state.filters, self._gallery(to)
-        if (to, where) not in cache:
+        key = to, repr(where)  # SQLite distinguishes 1 from 1.0, but a key (1,) equals (1.0,)
+        if key not in cache:
             self._search.items.check_all()
             matches = matching(database, *where, seconds=self.filter_seconds)
             rows = np.flatnonzero(np.isin(numbers, matches)).astype(np.int64)
@@ -470,8 +471,8 @@ class Index:
                 cache and sum(len(r) for r, _ in cache.values()) + len(rows) > len(gallery)
             ):
                 cache.pop(next(iter(cache)))
-            cache[to, where] = rows, gallery.only(rows)
-        return cache[to, where]
+            cache[key] = rows, gallery.only(rows)
+        return cache[key]
 
     def _gallery(self, modality: Modality) -> tuple[NDArray[np.int64], Gallery]:
         if modality not in self._state.galleries:

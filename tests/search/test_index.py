@@ -219,6 +219,14 @@ def test_copies_of_filtered_vectors_are_bounded_and_serve_later_searches(feature
         assert len(index._state.filters) == 32
 
 
+def test_parameters_that_are_equal_in_python_but_not_in_sqlite_find_their_own_rows(tmp_path):
+    create(tmp_path / "i", FACTS, COLUMNS, [entry(text, 1, speaker=text) for text in ("1", "1.0", "x")])
+    with Index(tmp_path / "i") as index:
+        for value in (1, 1.0, "1.0"):
+            found = index.nearest({"audio": torch.ones(1, 3)}, "audio", where="speaker = ?", parameters=[value])
+            assert [hit.id for hit in found.hits] == ["1.0" if str(value) == "1.0" else "1"]
+
+
 def test_hits_by_certain_posteriors_are_ordered_by_their_second_key(tmp_path):
     logits = torch.randn(30, 3, generator=torch.Generator().manual_seed(0)).double() + torch.tensor([40, 0, 0])
     vectors = torch.softmax(logits, 1).float().numpy()

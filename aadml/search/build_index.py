@@ -16,7 +16,7 @@ from aadml.feature_extraction.backbones import Extractor
 from aadml.feature_extraction.feature_file.names import MODALITIES
 from aadml.feature_extraction.foreign.tables import shown_address
 from aadml.feature_extraction.ground.argument_types import with_consent
-from aadml.feature_extraction.ground.atomic import refuse_other_kind
+from aadml.feature_extraction.ground.atomic import refuse_other_kind, target_of
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.options import Options
@@ -119,7 +119,7 @@ def build(
         InputError: an argument is invalid, has no effect or differs from the index. Other causes: a source, model or
             index that cannot be read, no clip that can be indexed, or an update of the index by another process.
     """
-    path, extraction = Path(output), _Extraction({"audio": audio, "visual": visual}, options, weights)
+    path, extraction = target_of(Path(output)), _Extraction({"audio": audio, "visual": visual}, options, weights)
     if precision is not None and not 0 < precision < 1:
         raise InputError(f"precision: {precision:g} is not between 0 and 1; pass a share above 0 and below 1")
     of_media = is_media(source)

@@ -16,6 +16,7 @@ from aadml.comparison.arrays import ArrayLike
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Count
 from aadml.feature_extraction.ground.argument_types import checked_call
+from aadml.feature_extraction.ground.atomic import target_of
 from aadml.feature_extraction.ground.consent import consent_to, is_trusting, named_in, trusting
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.model.model import Model
@@ -52,6 +53,7 @@ class _State:
     """Vectors and facts of one state of an index.
 
     Attributes:
+        folder: folder of the file, to which stored paths are relative; a symbolic link to the file may be elsewhere.
         facts: facts of the index.
         galleries: numbers and vectors of the items, by modality.
         calibrations: (modalities of the query, modality of the items) -> calibration.
@@ -60,6 +62,7 @@ class _State:
             vectors, for the latest conditions.
     """
 
+    folder: Path
     facts: IndexFacts
     galleries: Galleries
     calibrations: dict[Query, Calibration]
@@ -80,7 +83,8 @@ def _read_state(database: sqlite3.Connection, path: Path) -> _State:
     """
     facts = read_facts(database, path)
     galleries = galleries_of(database, facts.state.similarity)
-    return _State(facts, galleries, read_calibrations(facts.calibration, path), clips_of_captions(database))
+    calibrations = read_calibrations(facts.calibration, path)
+    return _State(target_of(path).parent, facts, galleries, calibrations, clips_of_captions(database))
 
 
 def _no_maps(_: sqlite3.Connection) -> dict[Modality, VectorMap]:
@@ -196,7 +200,7 @@ class Index:
     @property
     def source(self) -> str:
         """Indexed source: the path of a feature file, manifest or folder, or an address such as "synthetic:ave"."""
-        return located(self._state.facts.source.path, self.path.parent)
+        return located(self._state.facts.source.path, self._state.folder)
 
     @property
     def similarity(self) -> str:
@@ -229,7 +233,7 @@ class Index:
             record = self._state.facts.encoder
             if self._encoder is None or self._encoder[0] != record:
                 with trusting(self._trust_code), named_in(self.path):
-                    self._encoder = record, load_encoder(record, self.path.parent, self._model)
+                    self._encoder = record, load_encoder(record, self._state.folder, self._model)
             return self._encoder[1]
 
     @checked_call
@@ -504,4 +508,4 @@ class Index:
         return target
 
     def _places(self, item: Item) -> dict[str, str]:
-        return {m: str(self.path.parent / path) for m, path in item.media.items()}
+        return {m: str(self._state.folder / path) for m, path in item.media.items()}

@@ -219,6 +219,27 @@ def test_copies_of_filtered_vectors_are_bounded_and_serve_later_searches(feature
         assert len(index._state.filters) == 32
 
 
+def test_paths_of_an_index_are_relative_to_its_file_also_by_a_symbolic_link(tmp_path, monkeypatch):
+    folder = tmp_path / "v1"
+    folder.mkdir()
+    write_features(folder / "clips.h5", content())
+    (folder / "media.csv").write_text("id,media\n" + "".join(f"{clip},{clip}.wav\n" for clip in content().ids))
+    model = aadml.fit(folder / "clips.h5", method="cca", settings={"method.dimension": 2}, runs=folder / "runs")
+    Index.build(folder / "clips.h5", folder / "i", model=model.folder, media=folder / "media.csv").close()
+    before = (folder / "i").read_bytes()
+    (tmp_path / "now").symlink_to("v1/i")
+    monkeypatch.chdir(tmp_path)
+    with Index("now") as index:
+        hit = index.search(audio=content().features["audio"][7], to="visual", k=1).hits[0]
+        assert hit.media["audio"] == str(folder / f"{hit.id}.wav")
+        assert (index.source, index.update().changed) == (str(folder / "clips.h5"), 0)
+    assert Index.build("v1/clips.h5", "now", media="v1/media.csv").update().changed == 0
+    assert (folder / "i").read_bytes() == before
+    Index.build("v1/clips.h5", "now", calibrate="v1/clips.h5").close()
+    assert (tmp_path / "now").is_symlink()
+    assert Index("now")._state.facts.calibration.data == "clips.h5"
+
+
 def test_parameters_that_are_equal_in_python_but_not_in_sqlite_find_their_own_rows(tmp_path):
     create(tmp_path / "i", FACTS, COLUMNS, [entry(text, 1, speaker=text) for text in ("1", "1.0", "x")])
     with Index(tmp_path / "i") as index:

@@ -22,6 +22,8 @@ FUNCTIONS = frozenset(
 LONGEST, SECONDS, STEPS, LARGEST, PATTERN = 2000, 5.0, 100, 100_000, 200
 """Limits of a condition: characters, seconds of processor time, steps of SQLite between two checks of the time, bytes
 of a text that the condition reads or creates, and bytes of a pattern (a match cannot be interrupted)."""
+SECONDS_PER_ITEM = 1e-6
+"""Processor time that a condition may take for each item of an index; comparing a column takes a fifth of this time."""
 
 _READ = {"item", "extra"}
 
@@ -35,7 +37,7 @@ def matching(
         database: the index, in an open transaction.
         where: a condition such as `label = 'dog' AND seconds > 3`; each `?` is replaced by a parameter.
         parameters: values, which are never parsed as SQL.
-        seconds: limit of processor time, in seconds.
+        seconds: limit of processor time, in seconds. In a large index, the limit is SECONDS_PER_ITEM for each item.
 
     Raises:
         InputError: the condition is invalid, contains an unknown column or a forbidden function, or exceeds a
@@ -46,6 +48,8 @@ def matching(
             f"where: the condition has {len(where)} characters; shorten the condition to at most {LONGEST}"
         )
     tables = tables_of(database)
+    (items,) = database.execute("SELECT count(*) FROM item").fetchone()
+    seconds = max(seconds, SECONDS_PER_ITEM * items)
     until = time.thread_time() + seconds
     largest = database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST)
     pattern = database.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, PATTERN)
@@ -53,8 +57,8 @@ def matching(
     database.set_progress_handler(lambda: int(time.thread_time() > until), STEPS)
     try:
         # the line break ends a comment at the end of the condition
-        query = f"SELECT number FROM {tables} WHERE number IN (SELECT number FROM {tables} WHERE ({where}\n))"
-        numbers = np.fromiter((row[0] for row in database.execute(query, tuple(parameters))), dtype=np.int64)
+        rows = database.execute(f"SELECT number FROM {tables} WHERE ({where}\n)", tuple(parameters))
+        numbers = np.fromiter((row[0] for row in rows), dtype=np.int64)
     except (sqlite3.Error, ValueError, TypeError, OverflowError) as error:
         raise InputError(f"where {where[:80]!r}: {_reason(database, error, seconds)}") from error
     finally:
@@ -79,7 +83,7 @@ def _reason(database: sqlite3.Connection, error: Exception, seconds: float) -> s
     if reason.startswith("no such column"):
         return f"{reason}; choose from {', '.join(searchable_columns(database))}"
     if reason == "interrupted":
-        return f"the condition takes longer than {seconds:g} s; simplify the condition"
+        return f"the condition takes longer than {seconds:.2g} s; simplify the condition"
     if reason == "string or blob too big":
         return f"the condition reads or creates a text of more than {LARGEST:,} bytes; simplify the condition"
     if reason.startswith(("access to", "not authorized")):

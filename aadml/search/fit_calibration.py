@@ -217,13 +217,14 @@ def _checksum(data: str) -> str | None:
 
 
 def _indexed_clips(index: IndexContent, numbers: NDArray[np.int64]) -> ValidationClips:
-    labels = [index.labels.get(int(n), "") for n in numbers]
-    kept = _counted(labels)
-    clips = {m: as_clips(items, index.clips) for m, (items, _) in index.galleries.items()}
-    return ValidationClips(
-        tuple(labels[n] for n in kept), numbers[kept], {m: _rows(clips[m], numbers[kept]) for m in clips},
-        lambda modality, rows: index.galleries[modality][1].vectors[torch.from_numpy(rows)],
-    )  # fmt: skip
+    numbers = numbers[_counted([index.labels.get(int(n), "") for n in numbers])]
+    labels = tuple(index.labels.get(int(n), "") for n in numbers)
+    rows = {m: _rows(as_clips(items, index.clips), numbers) for m, (items, _) in index.galleries.items()}
+
+    def vectors(modality: Modality, rows: NDArray[np.int64]) -> Tensor:
+        return index.galleries[modality][1].vectors[torch.from_numpy(rows)]
+
+    return ValidationClips(labels, numbers, rows, vectors)
 
 
 def other_clips(encoder: IndexEncoder, place: str | Path) -> IndexSource:

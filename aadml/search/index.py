@@ -123,7 +123,7 @@ class Index:
 
     Attributes:
         path: path of the index.
-        filter_seconds: limit of the processor time of a condition, in seconds.
+        filter_seconds: limit of the processor time of a condition, in seconds; higher in a large index.
 
     Raises:
         InputError: the file does not exist, or cannot be read as an index of this version.

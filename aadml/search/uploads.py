@@ -27,7 +27,7 @@ class ClientLimits:
         uploads: largest number of uploads that are received or searched at a time.
         waiting: longest time that a request waits for its turn, in seconds.
         connections: largest number of connections that are open at a time.
-        filter: seconds of processor time that the condition of a query may take.
+        filter: seconds of processor time that the condition of a query may take; more in a large index.
     """
 
     bytes: int = 100_000_000

@@ -99,10 +99,20 @@ def test_anything_but_reading_columns_is_refused_in_one_line(index, where):
 
 def test_a_condition_that_would_take_for_ever_is_ended(index, monkeypatch):
     monkeypatch.setattr("aadml.search.filters.STEPS", 10)
-    with pytest.raises(InputError, match="takes longer than 0 s; simplify the condition"):
+    with pytest.raises(InputError, match="takes longer than 3e-06 s; simplify the condition"):
         matching_ids(
             index, "id IN (SELECT a.id FROM item a, item b, item c WHERE a.id || b.id || c.id LIKE '%abc')", seconds=0
         )
+
+
+def test_a_condition_has_more_time_in_an_index_of_more_items(index, monkeypatch):
+    monkeypatch.setattr("aadml.search.filters.STEPS", 1)
+    monkeypatch.setattr("aadml.search.filters.SECONDS_PER_ITEM", 0.1)
+    with pytest.raises(InputError, match=r"takes longer than 0.3 s; simplify the condition"):
+        matching_ids(
+            index, f"id IN (SELECT a.id FROM {', '.join(f'item {a}' for a in 'abcdefghijklmnopqrs')})", seconds=0.2
+        )
+    assert matching_ids(index, "split = 'test'", seconds=0) == ["b", "a", "c"]
 
 
 def test_a_pattern_is_short_because_one_match_cannot_be_interrupted(index):

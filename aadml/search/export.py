@@ -1,5 +1,6 @@
 """Export of vectors: as NumPy files with ids, or as Parquet with the columns of the items."""
 
+import re
 import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ VECTOR = "vector"
 """Name of the column of vectors in a Parquet file."""
 
 _GROUP = 1 << 16  # rows of a row group
+_BREAKS = re.compile(r"[\\\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")  # backslash, and the line breaks of `str.splitlines`
 
 
 def export(database: sqlite3.Connection, galleries: Galleries, output: str | Path, kind: str) -> list[Path]:
@@ -38,7 +40,7 @@ def _npy(
     database: sqlite3.Connection, numbers: NDArray[np.int64], vectors: NDArray[np.float32], name: str
 ) -> list[Path]:
     place, names = Path(f"{name}.npy"), Path(f"{name}.ids.txt")
-    ids = (item.id.replace("\\", "\\\\").replace("\n", "\\n") for item in items_of(database, numbers.tolist()))
+    ids = (_BREAKS.sub(_escaped, item.id) for item in items_of(database, numbers.tolist()))
     lines = "".join(f"{clip}\n" for clip in ids).encode()
     refuse_links(place, names)
     refuse_other_kind(place, "an export with its .ids.txt", lambda _: names.is_file())
@@ -49,6 +51,10 @@ def _npy(
     with atomic_path(place) as temporary, temporary.open("wb") as file:
         np.save(file, vectors, allow_pickle=False)
     return [place, names]
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()
 
 
 def _parquet(

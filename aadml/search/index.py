@@ -436,7 +436,7 @@ class Index:
 
         Args:
             output: beginning of the file names: `<output>.<modality>.npy` and `.ids.txt`, or
-                `<output>.<modality>.parquet`.
+                `<output>.<modality>.parquet`. In `.ids.txt`, backslashes and line breaks are escaped as in Python.
             kind: `npy`, or `parquet`, which includes the columns of the items.
 
         Returns:

@@ -1,5 +1,6 @@
 """Export of vectors as NumPy files and as Parquet."""
 
+import ast
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,16 @@ def test_a_column_with_the_name_of_the_vectors_is_not_exported(tmp_path):
         with pytest.raises(InputError, match="the index has a column 'vector', but the vectors are written under"):
             index.export(tmp_path / "out", kind="parquet")
         assert index.export(tmp_path / "out")[1].read_text() == "a\\\\b\\nc\n"  # a line for each clip
+
+
+def test_each_id_of_an_export_is_one_line_that_python_literals_read(tmp_path):
+    names = sorted(f"a{mark}'b" for mark in map(chr, (*range(1, 0x2100), 0x1F600)))
+    clips = [Entry(Item(name), b"", {"audio": np.ones(3)}) for name in names]
+    create(tmp_path / "i", FACTS, {}, clips)
+    with Index(tmp_path / "i") as index:
+        lines = index.export(tmp_path / "out")[1].read_text(encoding="utf-8")
+    assert [ast.literal_eval(f'"""{line}"""') for line in lines.splitlines()] == names
+    assert lines.count("\n") == len(names)
 
 
 @pytest.mark.parametrize(("name", "kind"), [("npy", "npy"), ("ids.txt", "npy"), ("parquet", "parquet")])

@@ -260,7 +260,7 @@ def _json(content: object, status: int = 200) -> Response:
 def _refusal(_: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         return JSONResponse({"error": error.detail}, error.status_code, {**HEADERS, **(error.headers or {})})
-    return _json({"error": " ".join(str(error).split()).replace("--", "")}, 400)
+    return _json({"error": " ".join(str(error).split())}, 400)
 
 
 def _file(name: str) -> Response:

@@ -108,7 +108,7 @@ def test_the_error_of_an_upload_has_the_name_of_its_file(site, monkeypatch, name
     headers = {} if name is None else {"X_Name": name}
     status, content, _ = site.ask("/search?kind=audio&to=audio", "POST", b"x", **headers)
     assert status == 400
-    assert json.loads(content)["error"].startswith(f"{shown} cannot be read; pass data ")
+    assert json.loads(content)["error"].startswith(f"{shown} cannot be read; pass --data ")
 
 
 def test_words_are_cut_to_a_thousand_characters(site, monkeypatch):
@@ -325,6 +325,7 @@ def test_a_clip_of_the_index_asks(site):
         ("/picture?number=%D9%A1", "is not a whole number"),
         ("/picture?number=777", "clip number 777 is not in this index"),
         ("/clip?clip=..%2Fsecret.txt", "clip '../secret.txt' is not in this index"),
+        ("/clip?clip=--abc", "clip '--abc' is not in this index"),
         ("/clips?limit=101", "limit is 101; pass a whole number up to 100"),
         (f"/clip?clip={'c' * 81}", f"clip '{'c' * 80}' is not in this index; pass the id of a clip"),
         ("/clips?where=1)%20UNION%20SELECT%20value%20FROM%20meta", "where"),

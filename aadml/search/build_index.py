@@ -290,6 +290,8 @@ def _of_features(
     media = None if origin.media is None else located(origin.media, path.parent)
     clips = of_features(place, path, media, moments=origin.moments is not None)
     assert clips.content is not None
+    if media is not None and on_note and not any(item.media for item in clips.items):
+        on_note(f"no clip of {shown_address(place)} has media in {media}; pass the manifest of its clips with --media")
     left = [modality for modality in clips.content.features if modality not in clips.present]
     if left and on_note:
         on_note(f"an index stores only {', '.join(MODALITIES)}; these modalities are left out: {', '.join(left)}")

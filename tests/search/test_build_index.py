@@ -69,6 +69,11 @@ def test_a_manifest_of_media_that_an_update_names_is_kept(features, tmp_path):
             assert index.update(media=manifest).changed == changed
             hit = index.search(audio=content.features["audio"][4], to="audio", k=1).hits[0]
             assert hit.media["audio"] == str(tmp_path / "a.mp4")
+        (tmp_path / "m.csv").write_text("id,media,label,split\nother,a.mp4,x,test\n")
+        notes = []
+        index.update(on_note=notes.append)
+    says = f"no clip of {features} has media in {tmp_path}/m.csv; pass the manifest of its clips with --media"
+    assert notes[0] == says
 
 
 @pytest.mark.parametrize(

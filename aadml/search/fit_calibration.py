@@ -137,8 +137,8 @@ def calibrate_index(
         folder: folder of the index.
         facts: facts of the index.
         data: a feature file with validation clips; None for the file of the last calibration, or for the index itself.
-            While the last file is missing, its curves are kept until the index changes, and then the clips of the index
-            are used.
+            While the last file is missing or does not fit the index, its curves are kept until the index changes, and
+            then the clips of the index are used.
         encoder: encoder of the index.
         precision: requested share of relevant hits among the best hits above the threshold; None for the share of the
             last calibration, or PRECISION.
@@ -151,21 +151,19 @@ def calibrate_index(
     """
     before = facts.calibration
     last = None if before.data == OF_INDEX else located(before.data, folder)
-    missing = data is None and last is not None and not is_readable(last)
-    if missing and precision not in (None, before.precision):
-        raise InputError(f"precision: {last} does not exist; pass another file with --calibrate")
-    if missing and before.curves and before.content is not None:
+    unusable = "" if data is not None or last is None else _why_unusable(last, before.content, encoder)
+    if unusable and precision not in (None, before.precision):
+        raise InputError(f"precision: {unusable}; pass another file with --calibrate")
+    if unusable and before.curves and before.content is not None:
         return
-    data = data or (None if missing else last)
+    data = data or (None if unusable else last)
     precision = precision or before.precision or PRECISION
     record = CalibrationRecord(
         FORM, before.data if data is None else near(data, folder), precision, before.clips, before.curves,
         None if data is None else _checksum(str(data)),
     )  # fmt: skip
-    if missing:
-        note(
-            f"{last} does not exist, so the validation clips of the index are used; pass another file with --calibrate"
-        )
+    if unusable:
+        note(f"{unusable}, so the validation clips of the index are used; pass another file with --calibrate")
     if record == before:
         return
     database = begin()
@@ -175,7 +173,7 @@ def calibrate_index(
     numbers = matching(database, "split = 'valid'")
     clips = _indexed_clips(index, numbers) if data is None else _other_clips(index, database, data)
     curves = _curves(index, clips, precision, shown_address(data or OF_INDEX), note)
-    count = None if missing and not curves else clips.count  # a missing file has no known number of clips
+    count = None if unusable and not curves else clips.count  # a missing file has no known number of clips
     record = replace(record, clips=count, curves=[asdict(curve) for curve in curves])
     write_facts(database, replace(facts, calibration=record, state=facts.state.next()))
 
@@ -214,6 +212,21 @@ def _checksum(data: str) -> str | None:
     """Return the checksum of a feature file; None if there is no such file, as for synthetic data."""
     stamp = stamp_of(data)
     return None if stamp is None else content_of(data, stamp)
+
+
+def _why_unusable(last: str, content: str | None, encoder: IndexEncoder) -> str:
+    """Return the reason why the file of the last calibration cannot be used, as a clause; "" if the file is usable.
+
+    A file with the checksum `content` was used before, and is not read again.
+    """
+    if not is_readable(last):
+        return f"{last} does not exist"
+    try:
+        if _checksum(last) != content:
+            other_clips(encoder, last)
+    except InputError as error:
+        return f"{shown_address(last)} cannot be used for the probabilities ({error})"
+    return ""
 
 
 def _indexed_clips(index: IndexContent, numbers: NDArray[np.int64]) -> ValidationClips:

@@ -225,10 +225,8 @@ def writing(path: Path, *, is_new: bool = False) -> Iterator[sqlite3.Connection]
     excludes other writers.
 
     Raises:
-        InputError: the index is damaged, write-protected, or cannot be written.
+        InputError: the index is damaged or cannot be written.
     """
-    if not is_new and not os.access(path, os.W_OK):
-        raise InputError(f"{path} is write-protected; change its permissions, or pass another output")
     with atomic_path(path) as temporary, _errors_in_one_line(path):
         if not is_new:
             shutil.copyfile(path, temporary)
@@ -254,10 +252,12 @@ def only_writer(path: Path) -> Iterator[Path]:
         The folder `<index>.work` for unfinished work.
 
     Raises:
-        InputError: another process holds the lock, or the folder is or contains a symbolic link, or cannot be created
-            or written.
+        InputError: another process holds the lock, the index is write-protected, or the folder is or contains a
+            symbolic link, or cannot be created or written.
     """
     path = target_of(path)
+    if path.exists() and not os.access(path, os.W_OK):
+        raise InputError(f"{path} is write-protected; change its permissions, or pass another output")
     work = path.with_name(f"{path.name}.work")
     refuse_links(work)
     try:

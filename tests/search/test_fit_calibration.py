@@ -234,6 +234,34 @@ def test_an_update_without_the_file_of_the_last_calibration_uses_the_clips_of_th
         assert index._state.facts.calibration.content == before.content
 
 
+def test_an_update_does_not_stop_at_a_changed_calibration_file_that_does_not_fit(tmp_path):
+    content = synthetic(classes=4, train=5, valid=40, test=20, dimensions=(6, 5), difficulty=0.3)
+    source, other, notes = tmp_path / "clips.h5", tmp_path / "other.h5", []
+    for path in (source, other):
+        write_features(path, content)
+    with Index.build(source, tmp_path / "i", calibrate=other) as index:
+        before = index._state.facts.calibration
+        write_features(other, synthetic(classes=4, train=5, valid=40, test=20, dimensions=(7, 5), difficulty=0.3))
+        index.update(on_note=notes.append)
+        index.refresh()
+        assert (index._state.facts.calibration, notes) == (before, [])
+        write_features(source, content.select(np.arange(5, 65)))
+        assert index.update(on_note=notes.append).removed == 5
+        assert notes[0] == (
+            f"{other} cannot be used for the probabilities ({other}: audio has 7 dimensions, but the index has 6; "
+            "pass features of the extractor of the index, or build another index), so the validation clips of the "
+            "index are used; pass another file with --calibrate"
+        )
+        index.refresh()
+        assert (index._state.facts.calibration.data, len(index._state.calibrations)) == ("other.h5", 2)
+        with pytest.raises(InputError, match=r"precision: .*other.h5 cannot be used .*; pass another file"):
+            index.update(precision=0.5)
+        write_features(other, content)
+        index.update()
+        index.refresh()
+        assert index._state.facts.calibration.content == before.content
+
+
 def test_an_index_with_few_clips_and_a_missing_file_is_not_calibrated_until_the_file_is_back(tmp_path):
     content = synthetic(classes=4, train=5, valid=40, test=20, dimensions=(6, 5), difficulty=0.3)
     source, other, notes = tmp_path / "clips.h5", tmp_path / "other.h5", []

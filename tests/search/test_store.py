@@ -133,9 +133,9 @@ def test_a_second_writer_is_refused_in_one_line_until_the_first_is_gone(index):
 def test_a_write_protected_index_is_not_replaced(index, monkeypatch):
     before = index.read_bytes()
     monkeypatch.setattr(os, "access", lambda path, _: path != index)  # root may write a file of mode 0444
-    with pytest.raises(InputError, match=r"clips\.index is write-protected; change its"):
-        change(index, FACTS, COLUMNS, ["a"], [])
-    assert index.read_bytes() == before
+    with pytest.raises(InputError, match=r"clips\.index is write-protected; change its"), only_writer(index):
+        raise AssertionError("a writer")
+    assert (index.read_bytes(), [path.name for path in index.parent.iterdir()]) == (before, [index.name])
 
 
 def test_a_writer_by_a_link_locks_the_target_of_the_link(index, tmp_path):

@@ -48,6 +48,11 @@ def media_name(template: str, cells: Mapping[str, str]) -> str:
     return _FIELD.sub(written, template)
 
 
+def template_fields(template: str) -> set[str]:
+    """Return the columns in a template of `media_name`."""
+    return {name for name, *_ in _FIELD.findall(template)}
+
+
 def media_index(media: Path | None, default: Path) -> "MediaIndex":
     """Return the index of the folder `media`, or of the folder `default` if `media` is None.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from aadml.data.manifests.folder import unique_names
 from aadml.data.manifests.listing import ListedClip, Listing, with_sources
-from aadml.data.manifests.media_names import media_index, media_name
+from aadml.data.manifests.media_names import media_index, media_name, template_fields
 from aadml.data.splitting.folds import first_five
 from aadml.feature_extraction.feature_file.checks import check_unique
 from aadml.feature_extraction.ground.errors import InputError
@@ -34,7 +34,8 @@ class TableForm:
         header: table: names of the columns, if the first line is a clip, as in id,start,label,split.
         comment: table: beginning of lines that are left out, such as "#".
         media_name: table: name of the media file of a row, as in {id}_{start:06d}.mp4, at any depth of the folder of
-            media.
+            media. Files named by start or end are clips cut beforehand, so the manifest has these columns as
+            video_start and video_end.
     """
 
     header: str = ""
@@ -74,6 +75,7 @@ def table(
     column_names = [name.strip() for name in form.header.split(",")] if form.header else []
     header, rows = read_table(source, column_names, form.comment)
     names = _mapped(header, columns, str(source))
+    written = _written(names, form.media_name, str(source))
     _check_roles(names, str(source), named=bool(form.media_name), labeled=not no_labels)
     roles, index = set(names.values()) & set(_ROLES), media_index(media, source.parent)
     separator = labels_separator or (LABELS_SEPARATOR if "labels" in roles else None)
@@ -88,11 +90,12 @@ def table(
         split = known.get("split", "").lower()
         labels = labels_of(known[label], separator) if label else ()
         visual = files[1] if len(files) > 1 else None
-        clips.append(ListedClip(known.get("id", ""), files[0], labels, ALIASES.get(split, split), "", cells, visual))
+        others = {written[name]: cell for name, cell in cells.items()}
+        clips.append(ListedClip(known.get("id", ""), files[0], labels, ALIASES.get(split, split), "", others, visual))
     _check(clips, list(rows), named="id" in roles, labeled=label is not None, place=str(source))
     if first_label:
         clips = [replace(clip, labels=clip.labels[:1]) for clip in clips]
-    notes = _notes(clips, names, labeled=not no_labels)
+    notes = _notes(clips, {old: written[new] for old, new in names.items()}, labeled=not no_labels)
     if "id" not in roles:
         ids = unique_names([clip.media for clip in clips], index.folder)
         clips = [replace(clip, id=name) for name, clip in zip(ids, clips, strict=True)]
@@ -190,6 +193,18 @@ def _mapped(header: Sequence[str], columns: str, place: str) -> dict[str, str]:
             f"{place}: {wrong[0]!r} cannot name a column of a manifest; rename the column with --columns NEW=COLUMN"
         )
     return names
+
+
+def _written(names: Mapping[str, str], template: str, place: str) -> dict[str, str]:
+    """Return the column of the manifest for each value of `names`: the times of clips cut beforehand are renamed.
+
+    Clips are cut beforehand if the template of file names has a time.
+    """
+    fields = {names.get(field, field) for field in template_fields(template)}
+    times = {"start": "video_start", "end": "video_end"} if fields & {"start", "end"} else {}
+    written = {name: times.get(name, name) for name in names.values()}
+    check_unique(list(written.values()), place)
+    return written
 
 
 def _check_roles(names: Mapping[str, str], place: str, *, named: bool, labeled: bool) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from aadml.data.manifests.making import manifest
 from aadml.data.manifests.table import read_table
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.segment import Segment
 from aadml.feature_extraction.manifest import read_manifest
 
 
@@ -206,12 +207,42 @@ def test_a_table_without_a_header_and_files_named_by_its_cells(media):
         (media / "media" / name).write_text(name)
     form = {"header": "id,start,label,split", "comment": "#", "media": media / "media"}
     rows = rows_of(manifest(table, **form, media_name="{id}_{start:06d}"))
-    assert [(row.id, row.label, row.split, row.columns["start"]) for row in rows] == [
-        ("aa", "dog", "train", "1"), ("bb", "cat, wild", "test", "2.0"), ("cc", "dog", "train", "3")
+    assert [(row.id, row.label, row.split, row.columns) for row in rows] == [
+        (name, label, split, {"video_start": start}) for name, label, split, start in [
+            ("aa", "dog", "train", "1"), ("bb", "cat, wild", "test", "2.0"), ("cc", "dog", "train", "3")
+        ]
     ]  # fmt: skip
     assert [row.media["audio"] for row in rows] == [
         str(media / "media" / name) for name in ("aa_000001.mp4", "deep/bb_000002.mp4", "cc_000003.mkv")
     ]
+
+
+@pytest.mark.parametrize(
+    ("header", "columns", "template"),
+    [
+        ("id,start,end", "", "{id}_{start:06d}.mp4"),
+        ("id,start,end", "", "{id}_{end}"),
+        ("id,t,end", "start=t", "{id}_{t}"),
+        ("id,t,end", "start=t", "{id}_{start:03d}"),
+    ],
+)
+def test_clips_whose_names_contain_their_times_are_not_cut_again(media, header, columns, template):
+    table = written(media, f"{header},label\naa,1,11,dog\n")
+    for name in ("aa_000001.mp4", "aa_11.mp4", "aa_1.mp4", "aa_001.mp4"):
+        (media / "media" / name).write_text(name)
+    rows = rows_of(manifest(table, columns=columns, media_name=template))
+    assert [(row.segment, row.columns) for row in rows] == [(Segment(), {"video_start": "1", "video_end": "11"})]
+
+
+def test_times_beside_names_without_times_cut_the_media(media):
+    rows = rows_of(manifest(written(media, "id,start,label\n1,3,dog\n"), media_name="{id}"))
+    assert [row.segment for row in rows] == [Segment(start=3.0)]
+
+
+def test_times_of_cut_clips_do_not_replace_another_column(media):
+    table = written(media, "id,start,video_start,label\n1,1,2,dog\n")
+    with pytest.raises(InputError, match="contains 'video_start' 2 times"):
+        manifest(table, media_name="{start}")
 
 
 @pytest.mark.parametrize(

@@ -209,12 +209,12 @@ class Model:
 
     @checked_call
     def rescaled(self, clips: Clips) -> "Model":
-        """Return a model with the same method, and with the scaling of the inputs fitted on `clips`.
+        """Return a model with the same method, without scores, and with the scaling of the inputs fitted on `clips`.
 
         Raises:
             InputError: no clip has features of one of the modalities.
         """
-        return replace(self, scaling=fit_scaling(clips, self.facts.inputs))
+        return Model(self.method, fit_scaling(clips, self.facts.inputs), self.facts, trusted=self.trusted)
 
     def merged(self) -> "Model":
         """Return a model with the LoRA adapters added to the weights of the pretrained networks.

@@ -1,5 +1,7 @@
 """Models embed, compare and rank as their evaluations do, and are saved once into a folder."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -50,6 +52,16 @@ def test_a_model_rescaled_by_its_training_clips_embeds_the_same(model, clips):
     rescaled = model.rescaled(aadml.read("synthetic:ave").train)
     for modality, vectors in model.embed_clips(clips).vectors.items():
         assert torch.equal(rescaled.embed_clips(clips).vectors[modality], vectors)
+
+
+def test_a_rescaled_model_has_no_results_of_the_model_it_was_made_from(tmp_path, clips):
+    settings = {"inputs.scaling": "standard"}
+    trained = replace(aadml.fit("synthetic:ave", method="cca", settings=settings, runs=tmp_path), audit="passed")
+    assert trained.record
+    assert trained.folder
+    rescaled = trained.rescaled(clips)
+    assert (rescaled.record, rescaled.audit, rescaled.folder) == (None, "", None)
+    assert not torch.equal(rescaled.embed_clips(clips).vectors["audio"], trained.embed_clips(clips).vectors["audio"])
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "model.json", "README.md"])

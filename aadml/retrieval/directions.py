@@ -17,7 +17,7 @@ from aadml.retrieval.galleries import of_others, without_partner
 from aadml.retrieval.influence import gallery_influence
 from aadml.retrieval.legacy_running_map import running_by_chance
 from aadml.retrieval.metric_functions import Requested, requested
-from aadml.retrieval.metric_names import CHANCE_OF, place_of
+from aadml.retrieval.metric_names import AT_CUTOFFS, CHANCE_OF, place_of
 from aadml.retrieval.ranking import Ranking, over_rankings
 from aadml.retrieval.results import SCOPE, Curves, DirectionResult
 from aadml.retrieval.scores import Indices, ScoreSource
@@ -101,9 +101,11 @@ def score_direction(
     items -= exclude_partner
     shown = np.unique([k for k in cutoffs if 1 <= k <= items] or [items])
     wanted = np.unique([*shown, *(k for k in SCOPE if k <= items)])
-    functions = requested(extra, [int(k) for k in shown], items)
+    table = [int(k) for k in shown]
+    functions = {place_of("map-at-r"): metrics.average_precision_at_r, **requested(extra, table, items)}
+    levels = {**requested(AT_CUTOFFS, table, items), **functions}
     measure: Callable[[Indices, Ranking], _DirectionPart | None]
-    measure = partial(_measure, wanted=wanted, functions=functions)
+    measure = partial(_measure, wanted=wanted, functions=functions, levels=levels)
     measure = partial(of_others, measure) if exclude_partner else measure
     measured = over_rankings(source, relevant, measure, partner=partner)
     parts = [part for part in measured if part is not None]
@@ -133,7 +135,7 @@ def score_direction(
         first_by_chance=FirstRanks.of(Ranking.by_chance(counts, items)),
         tie_rate=sum(part.tied for part in parts) / (count * items),
         curves=Curves(wanted, *(np.sum([part.curves for part in parts], axis=0) / count)),
-        cutoffs=tuple(int(k) for k in shown),
+        cutoffs=tuple(table),
         figures=figures if partner is None or exclude_partner else figures | _without_partner(parts),
     )
 
@@ -172,12 +174,13 @@ class _DirectionPart:
     """Average precision and chance level of queries with a relevant item besides their own clip; None if unknown."""
 
 
-def _measure(index: Indices, ranking: Ranking, *, wanted: Indices, functions: Requested) -> _DirectionPart:
+def _measure(
+    index: Indices, ranking: Ranking, *, wanted: Indices, functions: Requested, levels: Requested
+) -> _DirectionPart:
     hits = metrics.hits_at(ranking, wanted)
     recall, first = hits / ranking.relevant[:, None], FirstRanks.of(ranking)
-    figures: dict[tuple[str, ...], Values] = {("map_at_r",): metrics.average_precision_at_r(ranking)}
-    figures |= {place: function(ranking) for place, function in functions.items()}
-    figures |= {(CHANCE_OF, *place): values for place, values in _by_chance(ranking, functions).items()}
+    figures = {place: function(ranking) for place, function in functions.items()}
+    figures |= {(CHANCE_OF, *place): values for place, values in _by_chance(ranking, levels).items()}
     return _DirectionPart(
         index,
         metrics.average_precision(ranking),
@@ -192,7 +195,7 @@ def _measure(index: Indices, ranking: Ranking, *, wanted: Indices, functions: Re
 
 
 def _by_chance(ranking: Ranking, functions: Requested) -> dict[tuple[str, ...], Values]:
-    """Compute the chance level of every requested metric."""
+    """Compute the chance levels of metrics."""
     running = place_of("running")
     if running in functions:  # from rankings, the time would be proportional to items times relevant items
         others = {place: function for place, function in functions.items() if place != running}

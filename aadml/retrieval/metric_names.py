@@ -17,7 +17,7 @@ OTHER_GALLERIES: dict[str, Gallery] = {"map-without-partner": "without-partner",
 """Name of a metric -> its gallery, other than "full"."""
 
 CHANCE_OF = "chance_of"
-"""Key, in the JSON of a direction, of the chance levels of ranks and of requested metrics."""
+"""Key, in the JSON of a direction, of the chance levels of metrics other than MAP."""
 
 AT_CUTOFFS = {"precision": "precision_at", "recall": "recall_at", "hit-rate": "hit_rate_at"}
 NORMALIZED = {"map": "all", "map-min": "min(R,k)", "map-hits": "hits"}

@@ -136,7 +136,7 @@ def _rows(evaluation: Evaluation) -> Iterator[tuple[str, list[float], str]]:
     for name, key in (("precision", "precision_at"), ("recall", "recall_at"), ("hit rate", "hit_rate_at")):
         for cutoff in keys(key):
             yield from with_chance(f"{name}@{cutoff}", "{:.4f}", key, cutoff)
-    yield "MAP@R", figures("map_at_r"), "{:.4f}"
+    yield from with_chance("MAP@R", "{:.4f}", "map_at_r")
     for normalizer in keys("map_at"):
         for cutoff in keys("map_at", normalizer):
             yield from with_chance(f"MAP@{cutoff}, over {normalizer}", "{:.4f}", "map_at", normalizer, cutoff)

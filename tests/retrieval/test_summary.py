@@ -37,6 +37,30 @@ def test_every_figure_stands_under_its_name_for_each_direction_with_the_protocol
     assert "accuracy" in text
 
 
+@pytest.mark.parametrize("gallery", ["full", "without-partner", "disjoint"])
+def test_every_metric_of_the_whole_table_has_a_chance_level_and_in_the_short_one_only_map(gallery):
+    found = evaluation(gallery=gallery, extra=("running", "map-at-k", "recall@3", "mrr"))
+    names = [name for name, *_ in table_of(found, everything=True)[1:]]
+    levels = {name.removeprefix("chance level of ") for name in names if name.startswith("chance level of ")}
+    others = [n for n in names if "chance level" not in n and not n.startswith(("MAP, ", "tie rate"))]
+    assert others == [name for name in others if name in levels]
+    assert [name for name, *_ in table_of(found) if "chance level of" in name] == ["chance level of MAP"]
+
+
+@pytest.mark.parametrize("gallery", ["full", "without-partner", "disjoint"])
+def test_chance_levels_are_the_means_over_random_orders(gallery):
+    found = evaluation(gallery=gallery)
+    generator = torch.Generator().manual_seed(1)
+    draws = []
+    for _ in range(200):
+        vectors = {m: torch.randn(30, 3, generator=generator) for m in ("audio", "visual")}
+        random = Embeddings(vectors, torch.arange(30) % 3, tuple(map(str, range(30))))
+        draws.append(evaluate(random, gallery=gallery).record())
+    for metric in ("precision@5", "recall@5", "hit-rate@1", "map-at-r"):
+        mean = sum(draw.figure(metric) for draw in draws) / len(draws)
+        assert found.record().chance_of(metric) == pytest.approx(mean, rel=0.05)
+
+
 def test_running_map_is_shown_only_when_asked_for():
     assert "running" not in summary(evaluation(), everything=True)
 

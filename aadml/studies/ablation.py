@@ -8,6 +8,7 @@ from aadml.configuration.config import ConfigFile
 from aadml.configuration.from_arguments import starting_file
 from aadml.configuration.overrides import Settings, flag_settings, setting_pairs
 from aadml.feature_extraction.ground.argument_types import with_consent
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.strings import Note
 from aadml.retrieval.judgments import judgment_files
 from aadml.retrieval.metric_functions import check_columns
@@ -76,6 +77,8 @@ def ablate(
     """
     shards, note = shard_of(shard, merge=merge), on_note or log
     axes = axes_of(over)
+    if not axes:
+        raise InputError('over is empty; pass a key and its values, such as {"proxy.k": [1, 3]}')
     if data is None:
         data = next((str(axis.values[0]) for axis in axes if axis.key == "data" and axis.values[0] is not None), None)
     file = _starting_file(data, config, method, settings, note)

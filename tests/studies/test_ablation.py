@@ -52,6 +52,13 @@ def test_an_ablation_runs_each_cell_with_each_seed(planned, features, tmp_path):
         assert len(aadml.ablate({"proxy.k": [1]}, **common, baseline=baseline).scores) == cells
 
 
+@pytest.mark.parametrize("over", [{}, [], iter(())])
+def test_an_ablation_over_nothing_is_refused(planned, features, over):
+    with pytest.raises(InputError, match=r'over is empty; pass a key and its values, such as \{"proxy\.k": \[1, 3\]\}'):
+        aadml.ablate(over, data=features)
+    assert planned[0] == []
+
+
 def test_an_axis_over_data_keeps_to_all_of_its_data(features, tmp_path):
     other = tmp_path / "other.h5"
     write_features(other, synthetic(classes=4, train=60, valid=0, test=24, dimensions=(6, 8), seed=1))

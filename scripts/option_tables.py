@@ -3,6 +3,7 @@
 import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -58,11 +59,11 @@ def loss_section(name: str) -> str:
 def as_markdown(paragraph: str) -> str:
     """Return a paragraph of a docstring as Markdown: formulas as code, Returns and Raises in one line each."""
     if paragraph.startswith("    "):
-        return f"```text\n{inspect.cleandoc(paragraph)}\n```"
+        return f"```text\n{textwrap.dedent(paragraph)}\n```"
     lines = re.split(r"\n(?=    )", paragraph, maxsplit=1)
     if paragraph.startswith(("Returns:", "Raises:")):
         return f"**{lines[0].removesuffix(':')}**: {' '.join(lines[1].split())}"
-    return "\n".join([lines[0], f"\n```text\n{inspect.cleandoc(lines[1])}\n```"]) if lines[1:] else paragraph
+    return "\n".join([lines[0], f"\n```text\n{textwrap.dedent(lines[1])}\n```"]) if lines[1:] else paragraph
 
 
 def recipe_table() -> str:

@@ -29,9 +29,9 @@ class SoftTriple(nn.Module):
         total_i = -log( exp(scale (S_iy - margin)) / (exp(scale (S_iy - margin)) + sum over c != y of exp(scale S_ic)) )
         penalty = merge / (C K (K - 1)) sum over c, k < l of |w_ck - w_cl|
 
-    s_ick is the cosine of anchor i and center k of class c, y the class of i, w a center of length 1. The penalty
-    merges centers that a class does not need. The centers replace candidates and masks, and are shared by the
-    comparisons of all directions. The centers are trained with the encoders.
+    s_ick is the cosine of anchor i and center k of class c, y the class of i, w a center of length 1. gamma is 0.1 (the
+    paper). The penalty merges centers that a class does not need. The centers replace candidates and masks, and are
+    shared by the comparisons of all directions. The centers are trained with the encoders.
 
     Args:
         dimension: width d of the vectors (set from the data, not by the user).

@@ -1,3 +1,4 @@
+import ast
 import importlib.util
 import re
 from functools import cache
@@ -51,6 +52,12 @@ def test_the_page_gives_every_loss_its_formula_source_and_example(page, name):
     (row,) = re.findall(rf"^\| {name} \|(.*)\|$", page.partition("## Which loss for which data")[2], re.MULTILINE)[:1]
     needs, by_label, by_id, source = (cell.strip() for cell in row.split(" | "))
     assert all((needs, by_label, by_id, source))
+
+
+def test_the_training_loop_of_daml_has_its_indentation(page):
+    (loop,) = re.findall(r"```text\n(for phase.*?)```", section(page, "daml"), re.DOTALL)
+    (phase,) = ast.parse(loop).body
+    assert [type(node) for node in (*phase.body, *phase.body[1].body)] == [ast.Expr, ast.For, ast.If, ast.If]
 
 
 def test_the_page_names_every_recipe_and_label_loss_and_no_others(page):

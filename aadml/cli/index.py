@@ -35,10 +35,10 @@ def command(source: str, output: str, as_json: bool, **options: Any) -> None:
     """Build an index of SOURCE: a feature file, a manifest, or a folder of sounds, pictures and videos.
 
     Run the same command again to update the index, or to continue a killed job. A clip is embedded again only if
-    its content or columns have changed. Searches read the previous state until the job ends. With --model, every
-    modality of the model can be searched with every other modality. Without --model, a modality is searched only
-    with queries of the same modality, unless one pretrained model (hf:MODEL) computes both. The exit status is 1 if
-    a file could not be read.
+    its content or columns have changed. Searches read the previous state until the job ends. With --model, audio,
+    visual and text of the model search each other; other modalities are not indexed. Without --model, a modality is
+    searched only with queries of the same modality, unless one pretrained model (hf:MODEL) computes both. The exit
+    status is 1 if a file could not be read.
     """
     import aadml
 

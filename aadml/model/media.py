@@ -24,6 +24,7 @@ from aadml.feature_extraction.weights.table import WEIGHTS, weights_path
 from aadml.model.facts import Facts, difference, fingerprint
 
 _CHECKSUM = re.compile("[0-9a-f]{64}")
+_INSTEAD = "in Python, pass features instead of files or words"
 
 
 def media_features(
@@ -88,7 +89,8 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
     expected = facts.features.get(modality) or {}
     if not expected:
         raise InputError(
-            f"{modality}: the extractor of the model's features is unknown; pass features instead of files"
+            f"{modality}: the extractor of the model's features is unknown; train on features of `aadml extract`, or, "
+            f"{_INSTEAD}"
         )
     name, parameters = str(expected["extractor"]), nested(expected, "parameters")
     try:
@@ -97,8 +99,8 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
         raise
     except InputError:
         raise InputError(
-            f"{modality}: the extractor of the model's features, {name}, is not installed; install the extractor, or "
-            "pass features instead of files"
+            f"{modality}: the extractor of the model's features, {name}, is not installed; install the extractor, or, "
+            f"{_INSTEAD}"
         ) from None
     options = {key: parameters[key] for key in known if key in parameters} | dict(nested(expected, "source"))
     if "weights" in options and EXTRACTORS[modality].is_own(name):
@@ -110,12 +112,12 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
     if built.fit is not None:
         raise InputError(
             f"{modality}: {name} was fitted to the training clips, but the model does not contain the fitted matrices; "
-            "pass features instead of files"
+            f"{_INSTEAD}"
         )
     if other := difference(expected, fingerprint_of(built)):
         raise InputError(
-            f"{modality}: the installed extractor differs from the extractor of the model's features ({other}); pass "
-            "features instead of files"
+            f"{modality}: the installed extractor differs from the extractor of the model's features ({other}); "
+            f"{_INSTEAD}"
         )
     return built
 

@@ -42,7 +42,7 @@ def evaluate_model(
     """Score a model on `data`, or a run on its own data; see `aadml.evaluate`.
 
     Raises:
-        InputError: a model in memory has no data, `split` is set for `Clips`, or the model or data cannot be read.
+        InputError: a `Model` is passed without data, `split` is set for `Clips`, or the model or data cannot be read.
     """
     if isinstance(data, Clips):
         if split is not None:
@@ -53,7 +53,7 @@ def evaluate_model(
     split = split or "test"
     if data is None:
         if isinstance(model, Model):
-            raise InputError("evaluate: a model in memory needs data; pass the argument data")
+            raise InputError("evaluate: a Model needs data; pass data, or the path of its run")
         run = Path(model)
         return evaluate_under_each(run, [protocol], split=split, options=options, rules=rules, on_note=on_note)[0]
     loaded = model if isinstance(model, Model) else load(model)

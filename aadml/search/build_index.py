@@ -91,7 +91,7 @@ def build(
     Args:
         source: a feature file, a manifest, or a folder of media.
         output: index file to write.
-        model: run or model folder (in Python also a model); without a model, the features themselves are indexed.
+        model: run or model folder (in Python also a saved model); without a model, the features themselves are indexed.
         audio: audio extractor of an index without a model. If no extractor is named, the default is log-mel. If any
             extractor is named, only the modalities of named extractors are indexed. "none" excludes audio from the
             default.

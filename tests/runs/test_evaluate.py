@@ -40,7 +40,7 @@ def test_evaluate_wants_one_thing_to_score_and_one_gallery(random_model, random_
             aadml.evaluate(**given)
     with pytest.raises(InputError, match="allow_other_features applies only to a model on other data"):
         aadml.evaluate(random_run, allow_other_features=True)
-    with pytest.raises(InputError, match="a model in memory needs data"):
+    with pytest.raises(InputError, match="a Model needs data; pass data, or the path of its run"):
         aadml.evaluate(random_model)
     with pytest.raises(InputError, match="exclude_partner and disjoint cannot be combined"):
         aadml.evaluate(random_model, data=other_file(), exclude_partner=True, disjoint=True)

@@ -21,7 +21,7 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
     """List a folder of media, with or without folders of classes and of splits (train, valid or val, test).
 
     Folders of sounds beside folders of pictures contain pairs with equal file names: `CLASS/sound` and `CLASS/images`,
-    or `training_audio` and `training_images`.
+    or `training_audio/CLASS` and `training_images/CLASS`.
 
     Args:
         source: the folder.

@@ -4,11 +4,11 @@ The error of the product has a known bound. An item is a candidate unless its pr
 by more than twice the bound. The scores of the candidates are computed in float64. The result equals the result of an
 exhaustive search in float64.
 
-For three or more blocks of queries, cosines are computed in bfloat16 where this is faster than in float32. A query with
-too many candidates is compared again in float32.
+For three or more blocks of queries, cosines are first computed in bfloat16 where the processor does so faster than in
+float32. A query with too many candidates is compared again in float32. If this happens to most queries of a block, the
+other blocks are compared in float32 alone.
 """
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,7 +32,7 @@ Hidden = Callable[[int], NDArray[np.bool_]]
 Excluded = NDArray[np.bool_] | None
 
 _ROUNDING = 2.0**-24  # the largest relative error of one operation in float32
-_PRODUCTS, _BLOCK = 1 << 26, 64  # largest numbers of scores and of queries in a block
+_PRODUCTS, _PAIRS, _BLOCK = 1 << 26, 1 << 16, 64  # largest numbers of scores, of results and of queries in a block
 _GROUP = 64  # items of a group, whose largest score bounds the k-th largest score from below
 
 
@@ -106,20 +106,18 @@ class Gallery:
         """
         if not np.isfinite(queries.numpy()).all():
             raise InputError("the query contains NaN or infinity; pass finite vectors")
-        step = max(1, min(_BLOCK, len(queries), _PRODUCTS // max(1, len(self))))
+        step = max(1, min(_BLOCK, len(queries), _PRODUCTS // max(1, len(self)), _PAIRS // k))
         starts = range(0, len(queries), step)
-        seconds = [0.0, 0.0] if len(starts) > 2 and self._may_be_rounded else [0.0]
+        rounded = self._rounded if len(starts) > 2 and self._may_be_rounded else None
         room = np.empty((step, len(self)), dtype=np.float32)
         for start in starts:
             block = queries[start : start + step]
             excluded = [None if hidden is None else hidden(start + number) for number in range(len(block))]
-            form = seconds.index(min(seconds))  # 0 (float32) for the first block, 1 for the second, then the faster
-            rounded, begin = self._rounded if form else None, time.perf_counter()
-            chosen = self._candidates(block, k, excluded, room, rounded)
+            chosen, repeated = self._candidates(block, k, excluded, room, rounded)
+            rounded = None if 2 * repeated > len(block) else rounded
             counts = [len(rows) for rows in chosen]
             rows, numbers = np.concatenate(chosen), np.repeat(np.arange(len(block)), counts)
             scores = self._scores(block, numbers, rows)
-            seconds[form] = seconds[form] or time.perf_counter() - begin
             for query, end, count in zip(block, np.cumsum(counts), counts, strict=True):
                 part = slice(end - count, end)
                 best = self._order(query, rows[part], scores[part])[:k]
@@ -143,8 +141,10 @@ class Gallery:
 
     def _candidates(
         self, queries: Tensor, k: int, excluded: list[Excluded], room: Floats, rounded: tuple[Tensor, float] | None
-    ) -> list[Indices]:
+    ) -> tuple[list[Indices], int]:
         """Return rows that contain the k best items of each of b queries, in ascending order.
+
+        Also return the number of queries that were compared again.
 
         Args:
             queries: (b, q, d) float32.
@@ -167,11 +167,11 @@ class Gallery:
             lost += np.linalg.norm(total, axis=1) * (error + 2.0**-8)
             products = (row.float().numpy() for row in short @ vectors.T)
             parts = map(_largest, products, repeat(k), errors + 1.01 * lost, excluded)
-            chosen = {number: rows for number, rows in enumerate(parts) if len(rows) <= 10 * k + len(self) // 200}
+            chosen = {number: rows for number, rows in enumerate(parts) if len(rows) <= 10 * k + len(self) // 1000}
         waiting = [number for number in range(len(queries)) if number not in chosen]
         for number, row in zip(waiting, self._products(total[waiting], queries.shape[1], room), strict=True):
             chosen[number] = _largest(row, k, errors[number], excluded[number])
-        return [chosen[number] for number in range(len(queries))]
+        return [chosen[number] for number in range(len(queries))], len(waiting) if rounded else 0
 
     def _products(self, values: Floats, count: int, room: Floats) -> Floats:
         """Compute the scores (b, n) of items up to a factor and a term that are equal for all items.
@@ -211,8 +211,9 @@ class Gallery:
 
     @property
     def _may_be_rounded(self) -> bool:
-        """Whether cosines in bfloat16 are tried; without AVX-512, their products are far slower than in float32."""
-        return self.similarity == "cosine" and torch.backends.cpu.get_cpu_capability() == "AVX512"
+        """Whether bfloat16 is tried: for cosines, on a processor with instructions for it, as known to torch 2.13."""
+        known: Callable[[], dict[str, Any]] = getattr(torch.cpu, "get_capabilities", dict)
+        return self.similarity == "cosine" and bool(known().get("avx512_bf16"))
 
     @cached_property
     def _rounded(self) -> tuple[Tensor, float]:

@@ -103,8 +103,6 @@ def test_many_queries_find_what_each_finds_among_the_items_that_are_not_hidden(k
 
 @pytest.mark.parametrize("kind", [*KINDS, "directions"])
 def test_products_in_bfloat16_find_what_products_in_float32_find(kind, monkeypatch):
-    clock = iter([0, 9, *range(10, 100)])  # the first block, in float32, is the slowest
-    monkeypatch.setattr("aadml.retrieval.exact_search.time.perf_counter", lambda: next(clock))
     monkeypatch.setattr("aadml.retrieval.exact_search._BLOCK", 4)
     monkeypatch.setattr(Gallery, "_may_be_rounded", True)
     again = []
@@ -116,15 +114,41 @@ def test_products_in_bfloat16_find_what_products_in_float32_find(kind, monkeypat
     hidden = np.random.default_rng(2).random((40, 5050)) < 0.4
     for k, left_out in ((1, None), (20, None), (20, lambda query: hidden[query]), (3000, None)):
         again.clear()
-        clock = iter([0, 9, *range(10, 100)])
         many = list(gallery.best_of_each(asked[:, None], k, left_out))
         assert len(again) == 10  # one call for each block, for the queries that bfloat16 does not decide
-        assert sum(again) == 4 if kind == "normal" and k < 3000 else sum(again) >= 4
+        if k < 3000 and kind in ("normal", "directions", "near"):
+            assert sum(again) == {"normal": 0, "near": 40}.get(kind, sum(again))
         for number in range(0, 40, 3):
             rows = np.arange(5050) if left_out is None else np.flatnonzero(~hidden[number])
             places, scores = gallery.only(rows).best(asked[number : number + 1], k)
             assert many[number][0].tolist() == rows[places].tolist()
             assert many[number][1].tolist() == scores.tolist()
+
+
+def test_bfloat16_is_left_after_a_block_that_it_does_not_decide(monkeypatch):
+    monkeypatch.setattr("aadml.retrieval.exact_search._BLOCK", 4)
+    monkeypatch.setattr(Gallery, "_may_be_rounded", True)
+    given = []
+    candidates = Gallery._candidates
+    monkeypatch.setattr(
+        Gallery, "_candidates", lambda self, *a: given.append(a[-1] is not None) or candidates(self, *a)
+    )
+    for kind, wanted in (("normal", [True] * 10), ("near", [True] + [False] * 9)):
+        given.clear()
+        list(Gallery(drawn(kind, 5050, 32, 0), "cosine").best_of_each(drawn("normal", 40, 32, 1)[:, None], 5))
+        assert given == wanted
+
+
+def test_results_of_a_block_are_limited(monkeypatch):
+    monkeypatch.setattr("aadml.retrieval.exact_search._PAIRS", 300)
+    gallery, asked, sizes = Gallery(drawn("normal", 100, 6, 0), "dot"), drawn("normal", 9, 6, 1)[:, None], []
+    candidates = Gallery._candidates
+    monkeypatch.setattr(Gallery, "_candidates", lambda self, q, *a: sizes.append(len(q)) or candidates(self, q, *a))
+    together = list(gallery.best_of_each(asked, 100))
+    assert sizes == [3, 3, 3]
+    for query, (rows, scores) in zip(asked, together, strict=True):
+        assert rows.tolist() == np.argsort(-gallery.scores(query), kind="stable").tolist()
+        assert scores.tolist() == gallery.scores(query)[rows].tolist()
 
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)

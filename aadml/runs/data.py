@@ -52,7 +52,7 @@ def load_splits(config: Config, content: FeatureFile | None = None) -> Splits:
         return with_media(_as_configured(_divided(config, media), common), manifest)
     if takes_captions(config.options):
         _refuse(common, _OF_CLASSES, f"captioned sound {_NO_CLASSES}")
-        return _captioned(read_captioned(data, config.options, complete=True), common)
+        return _captioned(_noting_validation(read_captioned(data, config.options, complete=True), common), common)
     if is_captioned(data):
         raise InputError(
             f"{data} is captioned sound, but {config.method} trains on features; extract features "
@@ -81,10 +81,11 @@ def configured_in_memory(splits: Splits, config: Config, *, drawn: bool = False)
         ("train_per_class", "unseen_classes", "cluster"),
         "the data in memory are already divided and have no columns; pass the path of the data",
     )
+    splits = splits if drawn else _noting_validation(splits, common)
     if takes_captions(config.options):
         _refuse(common, _OF_CLASSES, f"captioned sound {_NO_CLASSES}")
         return _captioned(splits, common)
-    return _as_configured(with_copy_notes(splits if drawn else _noting_validation(splits, common)), common)
+    return _as_configured(with_copy_notes(splits), common)
 
 
 FEW_CLUSTERS = 10
@@ -101,8 +102,7 @@ def _refuse(common: Common, keys: Sequence[str], reason: str) -> None:
 
 
 def _captioned(splits: Splits, common: Common) -> Splits:
-    splits = _noting_validation(with_modalities(splits, common.modalities), common)
-    return with_captions(splits, common.texts)
+    return with_captions(with_modalities(splits, common.modalities), common.texts)
 
 
 def _noting_validation(splits: Splits, common: Common) -> Splits:
@@ -327,7 +327,8 @@ class TrainingSource:
         splits = Splits(self.data) if isinstance(self.data, Clips) else self.data
         if not splits.omits_valid:
             return configured_in_memory(splits, config)
-        return configured_in_memory(_with_validation(splits, config.common), config, drawn=True)
+        drawn = _with_validation(splits, config.common, captioned=takes_captions(config.options))
+        return configured_in_memory(drawn, config, drawn=True)
 
     def _labels(self, data: str | Path | Splits | Clips) -> tuple[bool, bool]:
         """Return two flags on the classes of clips.
@@ -351,19 +352,22 @@ class TrainingSource:
         return not several and not (labels.size > 0 and unlabelled.all()), bool(unlabelled.any())
 
 
-def _with_validation(splits: Splits, common: Common) -> Splits:
-    """Return the splits with a share of the training clips set aside for validation."""
+def _with_validation(splits: Splits, common: Common, *, captioned: bool = False) -> Splits:
+    """Return the splits with a share of the training clips, with all their captions, set aside for validation."""
     clips = splits.train
-    rows = np.arange(len(clips), dtype=np.int64)
+    labels = clips.labels.numpy()
+    clip = labels if captioned else np.arange(len(clips))
+    rows = np.unique(clip, return_index=True)[1]
     vectors = {m: values.float().cpu().numpy() for m, values in clips.features.items() if isinstance(values, Tensor)}
     groups = source_groups(clips.ids, vectors)
-    valid = stratified(clips.labels.numpy(), rows, common.validation, common.seed, groups)
-    rest = np.setdiff1d(rows, valid)
+    drawn = stratified(np.zeros_like(labels) if captioned else labels, rows, common.validation, common.seed, groups)
+    is_valid = np.isin(clip, clip[drawn])
+    rest, valid = np.flatnonzero(~is_valid), np.flatnonzero(is_valid)
     train, chosen = (clips.select(torch.from_numpy(part)) for part in (rest, valid))
-    draw = "stratified" if clips.class_names else "at random"
+    draw = "stratified" if clips.class_names and not captioned else "at random"
     if count := count_divided(valid, rest, clips.ids):
         draw += f", {count} ids in both train and valid"
-    note = DrawNote(f"{len(valid)} clips were set aside for validation ({draw}, seed {common.seed})")
+    note = DrawNote(f"{len(drawn)} clips were set aside for validation ({draw}, seed {common.seed})")
     return replace(splits, train=train, valid=chosen, notes=(*splits.notes, note))
 
 

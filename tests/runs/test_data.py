@@ -22,6 +22,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods import METHODS
 from aadml.runs import data
 from aadml.runs.prepare import untrained_model
+from tests.captioned_clips import write_captioned
 
 
 def test_captioned_sound_is_refused_by_what_learns_from_features(monkeypatch):
@@ -316,6 +317,21 @@ def test_clips_in_memory_are_set_aside_by_class():
     assert [len(part) for part in (splits.train, splits.valid, splits.test)] == [30, 10, 0]
     assert np.bincount(splits.valid.labels).tolist() == [5, 5]
     assert splits.notes == ("10 clips were set aside for validation (stratified, seed 3)",)
+
+
+def test_captioned_clips_in_memory_are_set_aside_with_all_their_captions(tmp_path):
+    manifest = write_captioned(tmp_path / "clips")
+    train = aadml.read(manifest).train
+    config = assemble(method="xie", texts="drawn", validation=0.25)
+    splits = data.TrainingSource(Splits(train)).splits(config)
+    names = [{name.partition("#")[0] for name in part.ids} for part in (splits.train, splits.valid)]
+    assert [len(part) for part in names] == [9, 3]
+    assert names[0].isdisjoint(names[1])
+    assert [len(splits.train), len(splits.valid)] == [27, 9]
+    assert splits.notes == (
+        "3 clips were set aside for validation (at random, seed 0)",
+        "27 texts of 9 training clips: each epoch trains on one text per clip, drawn by the seed",
+    )
 
 
 def test_clips_in_memory_with_equal_ids_are_set_aside_together():

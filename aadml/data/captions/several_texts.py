@@ -96,7 +96,7 @@ def with_captions(splits: Splits, trained: WhichTexts) -> Splits:
     train = splits.train
     if trained != "drawn":
         return splits
-    note = f"{len(train)} texts of {len(train.class_names)} training clips: {_HOW[trained]}"
+    note = f"{len(train)} texts of {len(train.labels.unique())} training clips: {_HOW[trained]}"
     train = replace(train, drawn_by=tuple(train.class_names[label] for label in train.labels.tolist()))
     return replace(splits, train=train, notes=(*splits.notes, note))
 

@@ -175,8 +175,12 @@ def _completed(case: Case, results: Vectors) -> Vectors:
 
 
 def nothing_dropped(case: Case) -> Outcome:
-    """Report equal counts of embeddings and clips. With different counts, `audit` fails every check beforehand."""
-    return Verdict.PASS, f"{len(case.clips)} embeddings of {len(case.clips)} clips"
+    """Report equal counts of embeddings and clips. With different counts, `audit` fails every check beforehand.
+
+    The evidence contains the notes on clips and captions of the split that were left out when the data were read.
+    """
+    notes = [note for note in case.splits.notes if note.startswith(f"{case.split}: ")]
+    return Verdict.PASS, "; ".join([f"{len(case.clips)} embeddings of {len(case.clips)} clips", *notes])
 
 
 def exact_rows(case: Case) -> Outcome:

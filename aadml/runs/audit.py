@@ -111,7 +111,7 @@ def audit(
         from aadml.runs.run_audit import audit_model, audit_run
 
         if data is not None:
-            return audit_model(Path(run), data, protocol, checks)
+            return audit_model(Path(run), data, protocol, checks, note)
         return audit_run(Path(run), protocol, split, checks, retrain=retrain, note=note)
     if data is None:
         raise InputError("audit: an external encoder needs data; pass --data F.h5")

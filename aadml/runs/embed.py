@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from aadml.feature_extraction.feature_file.replacement import refuse_other_clips
 from aadml.feature_extraction.foreign.tables import shown_address
 from aadml.feature_extraction.ground.argument_types import with_consent
 from aadml.feature_extraction.ground.atomic import atomic_path, refuse_input, refuse_other_kind
+from aadml.feature_extraction.ground.strings import Note
 from aadml.feature_extraction.manifest import SPLITS
 from aadml.model.model import Model
 from aadml.retrieval.embeddings_file import FORMAT, MODEL, ONCE, is_embeddings_file
@@ -44,7 +45,7 @@ def embed_file(
     *,
     allow_other_features: bool = False,
     trust_code: bool = False,
-    on_note: Callable[[str], None] | None = None,
+    on_note: Note | None = None,
 ) -> tuple[int, str]:
     """Embed every clip of a feature file.
 
@@ -78,7 +79,7 @@ def embed_file(
     refuse_input(output, features)
     model = model if isinstance(model, Model) else load(model)
     if model.facts.towers is not None or takes_captions(model.facts.method.arguments) or is_captioned(features):
-        return _embed_media(model, features, Path(output))
+        return _embed_media(model, features, Path(output), on_note)
     content = open_data(features)
     refuse_other_clips(output, content.ids, shown_address(features), "file of embeddings")
     check_features(model, content, shown_address(features), allow=allow_other_features, on_note=on_note)
@@ -92,13 +93,13 @@ def embed_file(
     return len(content.ids), model.method.similarity
 
 
-def _embed_media(model: Model, path: str | Path, output: Path) -> tuple[int, str]:
+def _embed_media(model: Model, path: str | Path, output: Path, on_note: Note | None = None) -> tuple[int, str]:
     """Embed media, or captioned sound with one row per caption.
 
     For captioned sound, the label of a row is the number of its clip, counted over all splits. Clips that cannot be
     decoded are left out and listed in a warning.
     """
-    splits, is_sound = read_for(model, path), model.facts.towers is None
+    splits, is_sound = read_for(model, path, on_note=on_note), model.facts.towers is None
     clips = {name: splits[name] for name in SPLITS if len(splits[name])}
     named = _named_apart(clips) if is_sound else clips
     ids = (name for part in (*clips.values(), *named.values()) for name in part.ids)

@@ -47,7 +47,11 @@ def read_for(
         return with_media(_divided(content, shown_address(path), model, on_note), manifest)
     options = model.facts.method.arguments
     if takes_captions(options):
-        return read_captioned(path, options, complete=False)
+        splits = read_captioned(path, options, complete=False)
+        if on_note:
+            for note in splits.notes:
+                on_note(note)
+        return splits
     place = shown_address(path)
     if is_captioned(path):
         raise InputError(

@@ -32,11 +32,13 @@ Checks = Callable[..., AuditReport]
 """Function that runs all checks of an encoder on data; see `aadml.protocols.audit.audit`."""
 
 
-def audit_model(folder: Path, data: str | Path | Splits, protocol: str | None, checks: Checks) -> AuditReport:
+def audit_model(
+    folder: Path, data: str | Path | Splits, protocol: str | None, checks: Checks, note: Note
+) -> AuditReport:
     """Audit the model in a folder on the data of the caller; see `aadml.audit`."""
     folder = newest_run(folder)
     model = load(folder, device="cpu")
-    splits = read_for(model, data)
+    splits = read_for(model, data, on_note=note)
     pipeline = ProtocolPipeline(Subject(model, splits), protocol or model.facts.protocol)
     return checks(pipeline, splits, training=_training_data(folder, model, splits))
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from functools import partial
 from pathlib import Path
 
 import h5py
@@ -67,6 +68,33 @@ def test_a_run_is_trained_evaluated_and_embeds_captioned_sound(manifest, tmp_pat
     only_test.write_text("\n".join([header, *(row for row in rows if ",test," in row)]) + "\n")
     assert json.loads(call("evaluate", run, "--data", only_test, "--json").stdout)["directions"] == found["directions"]
     assert call("embed", run, only_test, "-o", tmp_path / "t.h5").exit_code == 0
+
+
+@pytest.fixture(scope="module")
+def narrow(manifest, tmp_path_factory):
+    """A run of narrow networks on `manifest`."""
+    settings = [*NARROW["audio-text"], "training.batch=12"]
+    return aadml.fit(manifest, method="audio-text", epochs=1, settings=settings, runs=tmp_path_factory.mktemp("runs"))
+
+
+def test_sounds_and_captions_of_other_data_that_are_left_out_are_reported(manifest, narrow, tmp_path):
+    rows = list(csv.reader(manifest.read_text().splitlines()))
+    rows[-1][-1], rows[-2][1] = "!?", "absent.wav"
+    other = manifest.parent / "other.csv"
+    with other.open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    missing = "test: 1 of 6 clips have no usable sound: t28 (missing: the file does not exist)"
+    expected = [missing, "test: captions without a word were left out: t29#2 ('!?')"]
+    for command in (
+        partial(aadml.evaluate, narrow, data=other),
+        partial(aadml.embed, narrow, other, tmp_path / "e.h5"),
+        partial(aadml.audit, narrow.folder, data=other),
+    ):
+        notes = []
+        result = command(on_note=notes.append)
+        assert notes[-2:] == expected
+    (finding,) = (finding for finding in result if finding.check == "nothing dropped")
+    assert finding.evidence == "; ".join(["9 embeddings of 9 clips", *expected])
 
 
 def test_each_method_starts_from_its_own_config_with_and_without_data_and_says_what_is_untrained(tmp_path, monkeypatch):

@@ -70,7 +70,7 @@ def test_captioned_sound_is_written_a_row_a_pair_with_clips_numbered_through(mad
     model = SimpleNamespace(
         facts=made.facts, modalities=("audio", "text"), embed_clips=lambda part: part, method=made.method
     )
-    monkeypatch.setattr(embed, "read_for", lambda model, path: parts)
+    monkeypatch.setattr(embed, "read_for", lambda model, path, **_: parts)
     clips, similarity = embed._embed_media(model, "sound.csv", tmp_path / "e.h5")
     assert (clips, similarity) == (5, made.method.similarity)
     with h5py.File(tmp_path / "e.h5") as file:
@@ -91,7 +91,7 @@ def test_clips_of_one_name_in_two_splits_are_named_by_split_and_captions_are_no_
     model = SimpleNamespace(
         facts=made.facts, modalities=("audio", "text"), embed_clips=lambda part: part, method=made.method
     )
-    monkeypatch.setattr(embed, "read_for", lambda model, path: Parts(parts))
+    monkeypatch.setattr(embed, "read_for", lambda model, path, **_: Parts(parts))
     assert embed._embed_media(model, "sound.csv", tmp_path / "e.h5")[0] == 7
     with h5py.File(tmp_path / "e.h5") as file:
         names = ["clip 0", "clip 1", "train/clip 2", "valid/clip 3", "clip 4", "test/clip 2", "test/clip 3"]
@@ -117,7 +117,7 @@ def test_rows_that_lack_a_modality_are_written_as_zeros_and_marked(made, tmp_pat
         facts=SimpleNamespace(towers=object(), to_json=dict), modalities=("audio", "thermal"),
         embed_clips=lambda part: part, method=made.method,
     )  # fmt: skip
-    monkeypatch.setattr(embed, "read_for", lambda model, path: splits)
+    monkeypatch.setattr(embed, "read_for", lambda model, path, **_: splits)
     assert embed._embed_media(model, "videos.csv", tmp_path / "e.h5")[0] == 8
     with h5py.File(tmp_path / "e.h5") as file:
         marks = [*there.tolist(), True, True, True, True]
@@ -135,7 +135,9 @@ def test_sound_with_several_captions_is_ranked_once_a_clip_from_the_file_too(mad
     model = SimpleNamespace(
         facts=made.facts, modalities=("audio", "text"), embed_clips=lambda part: part, method=made.method
     )
-    monkeypatch.setattr(embed, "read_for", lambda model, path: Parts(train=captioned(0, 0, 3, 0), valid=(), test=pairs))
+    monkeypatch.setattr(
+        embed, "read_for", lambda model, path, **_: Parts(train=captioned(0, 0, 3, 0), valid=(), test=pairs)
+    )
     embed._embed_media(model, "sound.csv", tmp_path / "e.h5")
     wanted = aadml.evaluate(embeddings=replace(pairs, similarity=made.method.similarity))
     found = aadml.evaluate(embeddings=tmp_path / "e.h5")

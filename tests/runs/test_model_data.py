@@ -168,10 +168,11 @@ def test_captioned_sound_and_features_are_told_apart(random_model, monkeypatch):
     reads = SimpleNamespace(facts=facts, modalities=("audio", "text"))
     with pytest.raises(InputError, match="is not an existing folder or manifest; pass a folder or a manifest of capt"):
         read_for(reads, "features.h5")
-    monkeypatch.setattr(
-        model_data, "read_captioned", lambda path, options, complete: (path, options.captions, complete)
-    )
-    assert read_for(reads, "sound.csv") == ("sound.csv", 5, False)
+    splits, notes, calls = SimpleNamespace(notes=("test: 1 of 6 clips have no usable sound",)), [], []
+    monkeypatch.setattr(model_data, "read_captioned", lambda *given, **keys: calls.append((*given, keys)) or splits)
+    assert read_for(reads, "sound.csv", on_note=notes.append) is splits
+    assert calls == [("sound.csv", facts.method.arguments, {"complete": False})]
+    assert notes == list(splits.notes)
 
 
 def test_all_texts_of_data_in_memory_are_scored(tmp_path):

@@ -133,6 +133,11 @@ class Clips:
         return width + (f" ({missing} missing)" if missing else "")
 
     @property
+    def clip_names(self) -> tuple[str, ...]:
+        """The ids."""
+        return self.ids
+
+    @property
     def per_epoch(self) -> int:
         """Number of rows in an epoch of training."""
         return len(self) if self.drawn_by is None else len(set(self.drawn_by))

@@ -77,6 +77,14 @@ class Embeddings:
         """Rule of relevance: the rule that was set, or else the rule selected by the data."""
         return self.relevance or relevance_of(self)
 
+    @property
+    def clip_names(self) -> Sequence[str]:
+        """Name of the clip of each row: its class if modalities are ranked `once` per label, else its id."""
+        if not self.once:
+            return self.ids
+        names = dict(enumerate(self.class_names))
+        return [names.get(label, str(label)) for label in self.labels.tolist()]
+
     def of(self, modality: Modality, index: Tensor) -> Tensor:
         """Return the vectors (b, d) of the clips in rows `index` (b,).
 

@@ -29,7 +29,11 @@ class Items(Protocol):
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Names of the items; equal names mean the same clip."""
+        """Names of the items."""
+
+    @property
+    def clip_names(self) -> Sequence[str]:
+        """Name of the clip of each item."""
 
 
 class Relevant(ABC):
@@ -173,14 +177,14 @@ class Relevance(ABC):
 
 @dataclass(frozen=True)
 class OwnPartner(Relevance):
-    """Relevance of only the query's own partner: the rows with the query's name."""
+    """Relevance of only the query's own partner: the rows of the query's clip."""
 
     name = "own"
     words = "the query's own partner only"
 
     def between(self, items: Items, queries: Rows, gallery: Rows) -> Relevant:
         """Return the relevance of gallery rows (n,) to query rows (q,)."""
-        codes = np.unique(np.asarray(items.ids), return_inverse=True)[1]
+        codes = np.unique(np.asarray(items.clip_names), return_inverse=True)[1]
         return Grouped(codes[queries], codes[gallery])
 
 

@@ -116,7 +116,7 @@ def ranked_queries(
         sample: the sample of queries in `result`; None for all queries.
     """
     query, candidates = result.direction
-    labels, ids = embeddings.labels.cpu().numpy(), np.asarray(embeddings.ids)
+    clips = np.asarray(embeddings.clip_names)
     all_queries, gallery = items(embeddings, query), items(embeddings, candidates)
     if sample is not None:
         all_queries = drawn([Sides(all_queries, gallery)], result.direction, sample.queries)
@@ -133,7 +133,7 @@ def ranked_queries(
     for place, (pick, row, scores, hit) in enumerate(zip(picks, rows, blocks, hits, strict=True)):
         keys = second_keys(sides[0][place : place + 1], sides[1], embeddings.similarity)
         order = np.lexsort((-scores,) if keys is None else (-keys, -scores))
-        partner = labels[gallery] == labels[row] if candidates in embeddings.once else ids[gallery] == ids[row]
+        partner = clips[gallery] == clips[row]
         best = scores[partner].max() if partner.any() else None
         results = tuple(
             Result(int(gallery[n]), float(scores[n]), bool(hit[n]), bool(partner[n])) for n in order[:RESULTS]

@@ -91,8 +91,8 @@ def evaluate(
     if not pairs:
         modalities = f"only {', '.join(embeddings.vectors)}" if embeddings.vectors else "no modality"
         raise InputError(f"the embeddings have {modalities}; pass embeddings of two modalities")
-    clusters, clips = embeddings.clusters, _clips_of(embeddings)
-    units, clip = np.unique(np.asarray(clips, dtype=object), return_inverse=True)
+    clusters = embeddings.clusters
+    units, clip = np.unique(np.asarray(embeddings.clip_names, dtype=object), return_inverse=True)
     unit = clip
     if clusters is not None:
         names = [clusters[name] for name in embeddings.ids]
@@ -104,14 +104,6 @@ def evaluate(
         protocol, split, embeddings.similarity, results, _label_space(embeddings), gallery, embeddings.relevant.name,
         sample, clusters is not None, task.extra,
     )  # fmt: skip
-
-
-def _clips_of(embeddings: Embeddings) -> Sequence[str]:
-    """Return the name of the clip of each row: its class if clips have several rows with equal vectors, else its id."""
-    if not embeddings.once:
-        return embeddings.ids
-    names = dict(enumerate(embeddings.class_names))
-    return [names.get(label, str(label)) for label in embeddings.labels.tolist()]
 
 
 def _sample(

@@ -50,7 +50,7 @@ def sides_of(embeddings: Embeddings, direction: Direction, gallery: Gallery) -> 
     """
     sides = [items(embeddings, modality) for modality in direction]
     if gallery == "disjoint":
-        second = halves(embeddings.ids, embeddings.labels.cpu().numpy())
+        second = halves(embeddings.clip_names, embeddings.labels.cpu().numpy())
         ways = [Sides(sides[0][second[sides[0]] == half], sides[1][second[sides[1]] != half]) for half in (0, 1)]
         if any(not len(way.queries) or not len(way.gallery) for way in ways):
             raise InputError(
@@ -73,22 +73,22 @@ def sides_of(embeddings: Embeddings, direction: Direction, gallery: Gallery) -> 
     return [Sides(sides[0], sides[1])]
 
 
-def halves(ids: Sequence[str], labels: NDArray[Any]) -> NDArray[np.int64]:
+def halves(names: Sequence[str], labels: NDArray[Any]) -> NDArray[np.int64]:
     """Return the half (n,) of each row, 0 or 1. The halves are random and balanced by class.
 
     The half of a clip depends on its name, not on the order of the rows. Rows with the same name are in the same
     half.
 
     Args:
-        ids: names of the n rows.
+        names: (n,) name of the clip of each row.
         labels: (n,) class of each row.
     """
-    names, first, name = np.unique(np.asarray(ids), return_index=True, return_inverse=True)
-    drawn = np.random.default_rng(HALVES_SEED).permutation(len(names))
+    clips, first, clip = np.unique(np.asarray(names), return_index=True, return_inverse=True)
+    drawn = np.random.default_rng(HALVES_SEED).permutation(len(clips))
     drawn = drawn[np.argsort(labels[first][drawn], kind="stable")]
-    half = np.empty(len(names), dtype=np.int64)
-    half[drawn] = np.arange(len(names)) % 2
-    return half[name]
+    half = np.empty(len(clips), dtype=np.int64)
+    half[drawn] = np.arange(len(clips)) % 2
+    return half[clip]
 
 
 def without_partner(ranking: Ranking) -> tuple[Indices, Ranking]:

@@ -87,7 +87,10 @@ def test_where_rows_repeat_each_clip_is_shown_once():
     sound = embeddings.vectors["audio"][embeddings.labels]  # every row of a clip is the same sound
     vectors = {"audio": sound, "text": embeddings.vectors["visual"]}
     embeddings = replace(embeddings, vectors=vectors, once=("audio",))
-    (result,) = [one for one in evaluate(embeddings).directions if one.direction == ("text", "audio")]
+    results = {one.direction: one for one in evaluate(embeddings).directions}
+    for one in ranked_queries(embeddings, results["audio", "text"]):  # each caption of a clip is its own
+        assert [r.hit for r in one.results] == [r.is_partner for r in one.results]
+    result = results["text", "audio"]
     found = list(ranked_queries(embeddings, result))
     assert len(found) == 6
     for one in found:

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 import aadml
 from aadml import evaluate as evaluate_clips
 from aadml.cli import cli
+from aadml.comparison.relevance import OWN
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.embeddings_file import read_embeddings
 from aadml.retrieval.evaluation import evaluate
@@ -91,6 +92,19 @@ def test_the_interval_is_over_clips_and_not_over_captions(tmp_path, vectors, lay
     assert evaluate(named).map_interval == result.map_interval
     halves = evaluate(replace(embeddings, clusters={str(n): "ab"[n % 2] for n in range(CLIPS)}))
     assert halves.directions[0].units == ("a", "b")
+
+
+def test_own_partners_and_halves_are_of_clips_and_not_of_captions(tmp_path, vectors):
+    np.savez(tmp_path / "e.npz", **LAYOUTS["text_row"](*vectors))
+    embeddings = read_embeddings(tmp_path / "e.npz")[0]
+    named = replace(embeddings, ids=tuple(f"caption {n}" for n in range(CLIPS * CAPTIONS)))
+    for given in (embeddings, named):
+        found = evaluate(replace(given, relevance=OWN))
+        assert [direction.map for direction in found.directions] == [d.map for d in evaluate(embeddings).directions]
+        assert [direction.without_relevant for direction in found.directions] == [0, 0]
+        for options in ({"gallery": "disjoint"}, {"extra": ["map-disjoint"]}):  # no other clip is relevant
+            with pytest.raises(InputError, match="audio-text: no query has a relevant item"):
+                evaluate(given, **options)
 
 
 def test_the_interval_does_not_depend_on_the_order_of_the_captions(tmp_path, vectors):

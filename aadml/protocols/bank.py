@@ -54,7 +54,7 @@ def _bank(subject: Subject) -> Vectors:
 
 
 def _score(subject: Subject, vectors: Vectors) -> float:
-    return mean_figure(read_out(subject.encoder, vectors, subject.splits.valid), "map")
+    return mean_figure(read_out(subject, vectors, subject.splits.valid), "map")
 
 
 BANK = Protocol(mix=anchor_aware, needs=BANK_SPLITS)

@@ -13,6 +13,7 @@ from aadml.feature_extraction.ground.registry import lookup
 from aadml.protocols import PROTOCOLS
 from aadml.protocols.protocol import Protocol, Subject, read_out, vectors_of
 from aadml.retrieval.evaluation import evaluate, per_query
+from aadml.retrieval.frame_word import FRAME_WORD
 from aadml.retrieval.galleries import sides_of
 from aadml.retrieval.legacy_running_map import running_average_precision, running_by_chance
 from aadml.retrieval.metric_names import OTHER_GALLERIES, place_of
@@ -87,11 +88,16 @@ def embed_under(subject: Subject, parts: Sequence[Protocol], split: str) -> Embe
     mixes = [part.mix for part in parts if part.mix is not None]
     if not mixes:
         embeddings = subject.encoder.embed_clips(clips)
+    elif subject.encoder.method.similarity == FRAME_WORD:
+        raise InputError(
+            f"the protocol mixes vectors, but the embeddings of the model are sequences ({FRAME_WORD}); choose another "
+            "protocol"
+        )
     else:
         vectors = vectors_of(subject.encoder, clips)
         for mix in mixes:
             vectors = mix(subject, clips, vectors)
-        embeddings = read_out(subject.encoder, vectors, clips)
+        embeddings = read_out(subject, vectors, clips)
     for part in parts:
         embeddings = part.correct(subject, embeddings) if part.correct is not None else embeddings
     for part in parts:

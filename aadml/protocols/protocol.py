@@ -3,7 +3,10 @@
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import cached_property
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from aadml.comparison.clips import Clips, Splits
@@ -17,6 +20,8 @@ from aadml.proxies.mixture import MixtureOptions
 
 Vectors = dict[Modality, Tensor]
 """Modality -> (n, e)."""
+ROUNDING = 1e-5
+"""Largest difference of vectors that is attributed to rounding."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,12 @@ class Subject:
     encoder: Model
     splits: Splits
     retrain: Callable[[Splits], Model] | None = None
+
+    @cached_property
+    def once(self) -> tuple[Modality, ...]:
+        """Modalities that the encoder ranks once per label."""
+        clips = next(part for part in (self.splits.test, self.splits.valid, self.splits.train) if len(part))
+        return self.encoder.embed_clips(clips.select([0])).once
 
 
 @dataclass(frozen=True)
@@ -74,9 +85,16 @@ def vectors_of(encoder: Model, clips: Clips) -> Vectors:
     return {m: encoder.method.encode(scaled, m) for m in clips.modalities}
 
 
-def read_out(encoder: Model, vectors: Mapping[Modality, Tensor], clips: Clips) -> Embeddings:
-    """Apply the read-out of the method to vectors (n, e) by modality, and return the embeddings of the clips."""
-    return clips.embedded({m: encoder.method.read_off(v) for m, v in vectors.items()}, encoder.method.similarity)
+def read_out(subject: Subject, vectors: Mapping[Modality, Tensor], clips: Clips) -> Embeddings:
+    """Apply the read-out of the method to vectors (n, e) by modality, and return the embeddings of the clips.
+
+    A modality that the encoder ranks once per label keeps this property if the vectors of a label are still equal.
+    """
+    method = subject.encoder.method
+    embeddings = clips.embedded({m: method.read_off(v) for m, v in vectors.items()}, method.similarity)
+    first, label = np.unique(clips.labels.numpy(), return_index=True, return_inverse=True)[1:]
+    once = [m for m in subject.once if torch.allclose(v := embeddings.vectors[m], v[first[label]], atol=ROUNDING)]
+    return replace(embeddings, once=tuple(once))
 
 
 def bank_proxy(encoder: Model, vectors: Vectors) -> AnchorAware:

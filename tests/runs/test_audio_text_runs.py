@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 import aadml
 from aadml.configuration.from_arguments import assemble, starting_file
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.training.session import Callbacks
 from aadml.runs.config_warnings import config_warnings
 from aadml.runs.manifest import EVALUATION
@@ -97,6 +98,17 @@ def test_sounds_and_captions_of_other_data_that_are_left_out_are_reported(manife
     assert finding.evidence == "; ".join(["9 embeddings of 9 clips", *expected])
 
 
+@pytest.mark.parametrize("protocol", ["bank", "bank-expansion"])
+def test_a_bank_ranks_a_sound_once_for_all_its_captions(manifest, narrow, protocol):
+    expected = aadml.evaluate(narrow.folder)
+    found = aadml.evaluate(narrow.folder, protocol=protocol)
+    assert [d.units for d in found.directions] == [d.units for d in expected.directions]
+    assert [(len(d.ids), d.gallery) for d in found.directions] == [(6, 12), (12, 6)]
+    model = aadml.fit(manifest, method="xie", epochs=1, settings=[*NARROW["xie"], "training.batch=12"])
+    with pytest.raises(InputError, match=r"the embeddings of the model are sequences \(frame-word\); choose another"):
+        aadml.evaluate(model, data=manifest, protocol=protocol)
+
+
 def test_each_method_starts_from_its_own_config_with_and_without_data_and_says_what_is_untrained(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     clips = tmp_path / "clips.csv"
@@ -115,14 +127,11 @@ def test_each_method_starts_from_its_own_config_with_and_without_data_and_says_w
 
 
 def test_a_method_of_vectors_refuses_captioned_sound(manifest, tmp_path):
-    from aadml.feature_extraction.ground.errors import InputError
-
     with pytest.raises(InputError, match="trains on features; extract features with"):
         call("train", "--data", manifest, "--method", "aadml", "--epochs", 1, "--runs", tmp_path)
 
 
 def test_modalities_that_captioned_sound_does_not_have_are_refused(manifest):
-    from aadml.feature_extraction.ground.errors import InputError
     from aadml.runs.data import load_splits
 
     def loaded(names):
@@ -216,8 +225,6 @@ def test_a_limit_of_epochs_shortens_every_row_and_the_model_that_makes_the_batch
     ],
 )
 def test_a_paper_of_other_data_is_refused(tmp_path, arguments, hint):
-    from aadml.feature_extraction.ground.errors import InputError
-
     with pytest.raises(InputError, match=hint):
         call("reproduce", *arguments, "-o", tmp_path / "out", "--workers", 0)
 
@@ -232,8 +239,6 @@ def test_a_paper_of_other_data_is_refused(tmp_path, arguments, hint):
 def test_batches_that_cannot_be_built_are_refused_before_the_model_that_makes_them_is_trained(
     manifest, tmp_path, settings, said
 ):
-    from aadml.feature_extraction.ground.errors import InputError
-
     complete = assemble(config="3cmlf", data=str(manifest), settings=[*NARROW["3cmlf"], *settings])
     with pytest.raises(InputError, match=said):
         train_into(complete, tmp_path / "run")

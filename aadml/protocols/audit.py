@@ -161,6 +161,7 @@ class Case:
         seed: seed of all draws. An encoder must not be able to predict the draws.
         training: training data of the encoder, if other than `splits`; without clips if unknown.
         references: embeddings of the unchanged split, each from a separate pass.
+        once: modalities that the pipeline ranks once per label, by a pass over the unchanged split.
         channels: channels of all passes, besides the input, through which the encoder could have received data.
     """
 
@@ -171,6 +172,7 @@ class Case:
     seed: int
     training: Splits | None = None
     references: list[Vectors] = field(default_factory=list)
+    once: set[Modality] = field(default_factory=set)
     channels: dict[str, None] = field(default_factory=dict)
 
     @property
@@ -194,7 +196,14 @@ class Case:
 
     def refer(self) -> None:
         """Embed the unchanged split in a fresh process, and append the result to `references`."""
-        self.references.extend(self.embed(self.clips))
+
+        def compute(embed: Embed) -> list[Vectors]:
+            embeddings = embed(self.clips)
+            return [_vectors(embeddings), {m: torch.empty(0) for m in embeddings.once}]
+
+        reference, once = self._in_fresh_process(compute)
+        self.references.append(reference)
+        self.once.update(once)
 
     def embed(self, *requests: Clips, splits: Splits | None = None, first: bool = False) -> list[Vectors]:
         """Embed noise, and then the clips of each request, in a fresh process.
@@ -242,7 +251,8 @@ class Case:
         shapes = {rows.shape for rows in vectors.values()}
         if len(shapes) != 1 or next(iter(shapes))[0] != len(self.clips):
             return math.nan
-        embeddings = self.clips.embedded({m: v.nan_to_num() for m, v in vectors.items()}, similarity)
+        finite = {m: v.nan_to_num() for m, v in vectors.items()}
+        embeddings = self.clips.embedded(finite, similarity, once=tuple(self.once))
         return mean_figure(embeddings, "map")
 
     def embed_each(self, requests: Mapping[Modality, Clips]) -> Vectors:

@@ -417,7 +417,7 @@ def test_noise_has_the_mean_and_the_spread_of_the_features():
 
 
 def test_embeddings_that_are_missing_fail_every_check(subject):
-    case = SimpleNamespace(clips=subject.splits.test, reference={})
+    case = SimpleNamespace(clips=subject.splits.test, splits=subject.splits, split="test", reference={})
     assert _judged(case, nothing_dropped(case)) == (Verdict.FAIL, "0 embeddings for 44 clips")
     case.reference = {"audio": torch.ones(44, 2), "visual": torch.ones(40, 2)}
     assert _judged(case, nothing_dropped(case)) == (Verdict.FAIL, "40 embeddings for 44 clips")

@@ -90,6 +90,12 @@ def test_a_sound_that_stands_in_train_under_another_name_is_caught(tones, tmp_pa
     assert found.evidence.endswith(f"({copied} = {tones.train['audio'].paths[4]} ...)")
 
 
+def test_the_printed_map_ranks_a_sound_once_for_all_its_captions(tones):
+    subject = Subject(Drawn())
+    score = subject.reported_map(tones, "test")
+    assert audit(subject, tones, [])[-1].evidence.startswith(f"MAP by cosine {score:.5f}; ")
+
+
 @pytest.mark.slow
 def test_looking_at_the_other_items_is_caught(tones, encoder):
     failed = {one.check for one in audit(Subject(encoder, leak=True), tones, CHECKS) if one.failed}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from aadml.comparison.clips import Clips, Splits
 from aadml.configuration.config import Config
+from aadml.data.captions.several_texts import ranked_once
 from aadml.data.splitting.shared_clips import copy_notes
 from aadml.feature_extraction.ground.atomic import remove_leftovers
 from aadml.feature_extraction.ground.errors import InputError
@@ -95,8 +96,10 @@ def evaluate_under_each(
             apply to the run.
     """
     run, say = load_run(folder), on_note or (lambda message: None)
-    subject, facts = subject_of(run), run.model.facts
-    subject = replace(subject, splits=_ruled(run.splits, rules, run.config.data, split, say))
+    subject, facts, splits = subject_of(run), run.model.facts, run.splits
+    if split == "train" and run.config.common.texts != "first":
+        splits = splits.having("train", ranked_once(splits.train))
+    subject = replace(subject, splits=_ruled(splits, rules, run.config.data, split, say))
     changed = [*options.changed(), *rules.changed()]
     evaluations = [_scored(subject, protocol or facts.protocol, split, options) for protocol in protocols]
     records = {

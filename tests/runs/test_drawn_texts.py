@@ -96,6 +96,15 @@ def test_a_session_says_what_is_drawn_and_scores_every_text(features, tmp_path):
     assert found["directions"]["audio-text"]["gallery"] == found["directions"]["text-audio"]["queries"] > 10
 
 
+@pytest.mark.parametrize("texts", ["drawn", "all"])
+def test_training_clips_are_scored_once_for_all_their_texts(features, tmp_path, texts):
+    model = aadml.fit(features, config="pairs", settings=SMALL | {"texts": texts}, epochs=1, runs=tmp_path)
+    of_run, of_data = (aadml.evaluate(model.folder, data=data, split="train") for data in (None, features))
+    for found, expected in zip(of_run.directions, of_data.directions, strict=True):
+        assert (len(found.ids), found.gallery, len(found.units)) == (len(expected.ids), expected.gallery, 40)
+        assert found.map == pytest.approx(expected.map)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

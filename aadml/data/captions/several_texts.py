@@ -58,6 +58,22 @@ def pair_a_text(clips: Clips) -> Clips:
     return replace(expanded, features={**expanded.features, "text": words})
 
 
+def ranked_once(pairs: Clips) -> Clips:
+    """Return pairs of a text and its clip with the other modalities only in the first row of each clip.
+
+    Args:
+        pairs: n rows of `pair_a_text`.
+
+    Returns:
+        The n rows; their queries and results are those of `every_text`.
+    """
+    if pairs.first_rows is None:
+        return pairs
+    first = pairs.first_rows == torch.arange(len(pairs))
+    others = {m: pairs.present.get(m, first) & first for m in pairs.modalities if m != "text"}
+    return replace(pairs, present={**pairs.present, **others})
+
+
 def of_epoch(clips: Clips, *, seed: int, epoch: int) -> Clips:
     """Draw one row for each distinct name in `drawn_by` of the clips.
 

@@ -14,6 +14,7 @@ from aadml.data.sources.texts import Captions
 from aadml.feature_extraction.ground.checksummed_json import FileSum, unseal
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import read_as
+from aadml.methods.audio_text.options import UNTRAINED
 from aadml.methods.audio_text.text_input import BertInput, WordInput
 from aadml.methods.audio_text.towers import prepared, with_sound
 from aadml.methods.training.learner import Learner
@@ -115,6 +116,8 @@ def _captions(clips: Clips) -> Captions:
 def _load_run(learner: Learner, run: Path) -> None:
     """Load the weights, but not the batches of a curriculum, from a finished run of the same networks.
 
+    The words and vectors of a Word2Vec file stay those of the new captions. An untrained table of words is loaded.
+
     Raises:
         InputError: the folder is not a trained run, is damaged, or has other networks.
     """
@@ -126,11 +129,14 @@ def _load_run(learner: Learner, run: Path) -> None:
     data = path.read_bytes()
     read_as(FileSum, unseal(facts.read_bytes(), facts)["weights"], facts).check(data, path)
     weights = {key.removeprefix("method."): value for key, value in load(data).items() if key.startswith("method.")}
+    inputs = {f"{name}.": part for name, part in learner.named_modules() if isinstance(part, WordInput)}
+    kept = ("curriculum.", *(name for name, part in inputs.items() if part.source != UNTRAINED))
     for key, value in learner.state_dict().items():
-        fits = key in weights and (weights[key].shape == value.shape or not value.is_floating_point())
+        resized = not value.is_floating_point() or key.startswith(tuple(inputs))
+        fits = key in weights and (resized or weights[key].shape == value.shape)
         if not key.startswith("curriculum.") and not fits:
             raise InputError(
                 f"method.start: the tensor '{key}' in {run} is missing or has another size; pass a run of the same "
                 "networks"
             )
-    learner.load_state_dict({key: value for key, value in weights.items() if not key.startswith("curriculum.")}, False)
+    learner.load_state_dict({key: value for key, value in weights.items() if not key.startswith(kept)}, False)

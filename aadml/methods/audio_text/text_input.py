@@ -143,9 +143,12 @@ class WordInput(ResizedBuffers):
             spellings = {spelling for word in words for spelling in variants(word)}
             vocabulary = table(words, read_vectors(self.source, spellings), seed=self.seed)
         if (width := vocabulary.vectors.shape[1]) != self.dimension:
+            hint = f"set method.text_dimension to {width}"
+            if not self.pooled and width % 2:  # the frames of xie are outputs of a GRU of two directions
+                hint = "choose a file of vectors of an even dimension"
             raise InputError(
                 f"{self.source}: the vectors have {width} dimensions, but method.text_dimension is {self.dimension}; "
-                f"set method.text_dimension to {width}"
+                f"{hint}"
             )
         self.words = _as_bytes("\n".join(vocabulary.words)).to(self.words.device)
         self.vectors = torch.from_numpy(vocabulary.vectors).to(self.vectors.device)

@@ -5,6 +5,7 @@ import torch
 
 from aadml.data.sources.texts import Captions
 from aadml.feature_extraction.backbones.word2vec import read_vectors
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.audio_text.text_input import BertInput, WordInput
 from aadml.methods.audio_text.towers import input_batch
 
@@ -45,6 +46,17 @@ def test_a_word2vec_file_is_read_for_the_words_of_the_captions_alone(tmp_path, m
     assert read[0].keys() == {"Rain", "bell"}
     with pytest.warns(UserWarning, match=r"^1 words of 2 captions are unknown and share one vector: a$"):
         network.tokens(given)
+
+
+@pytest.mark.parametrize(
+    ("pooled", "hint"),
+    [(True, "set method.text_dimension to 3"), (False, "choose a file of vectors of an even dimension")],
+)
+def test_vectors_of_another_dimension_are_refused_with_advice_that_the_method_can_follow(tmp_path, pooled, hint):
+    (tmp_path / "v.txt").write_text("2 3\nrain 1 0 0\nbell 0 1 0\n")
+    network = WordInput(str(tmp_path / "v.txt"), dimension=2, seed=0, pooled=pooled)
+    with pytest.raises(InputError, match=f"the vectors have 3 dimensions, but method.text_dimension is 2; {hint}$"):
+        network.learn_words(Captions(("rain", "bell")))
 
 
 def test_captions_that_are_cut_or_cannot_be_spelled_are_counted():

@@ -288,11 +288,36 @@ def test_features_instead_of_sound_or_captions_are_refused_before_training(tones
             method.fit(train, valid, Session())
 
 
+def written(method, folder):
+    """Write the weights of a method as those of a run."""
+    weights = pack_tensors(Checkpoint({f"method.{k}": v for k, v in method.state().items()}))
+    (folder / "model.safetensors").write_bytes(weights)
+    (folder / "model.json").write_bytes(seal({"weights": vars(FileSum.of(weights))}))
+
+
+@pytest.mark.parametrize("source", ["untrained", "vectors.txt"])
+def test_training_on_other_captions_may_begin_with_weights_beside_word_vectors(tones, context, small, tmp_path, source):
+    rows = np.eye(16, dtype=int)
+    lines = [f"{word} {' '.join(map(str, rows[n]))}" for n, word in enumerate(("tone", "very", "low", "number", "is"))]
+    (tmp_path / "vectors.txt").write_text("\n".join(["5 16", *lines]) + "\n")
+    is_file = source != "untrained"
+    options = small | {"text": "word2vec", "text_weights": str(tmp_path / source) if is_file else source}
+    first = fitted(replace(tones, train=tones.train[::2]), context, options)
+    written(first, tmp_path)
+    still = replace(TRAINING, epochs=1, learning_rate=1e-12)
+    again = fitted(tones, context, options | {"start": str(tmp_path)}, still)
+    known = Captions(("very low tone",))
+    torch.testing.assert_close(again.embed(known, "text"), first.embed(known, "text"), rtol=1e-4, atol=1e-5)
+    first_words, words = (
+        bytes(method.learner.network_of("text").words.tolist()).decode().split("\n") for method in (first, again)
+    )
+    assert "number" not in first_words
+    assert ("number" in words) is is_file  # words of a file are those of the new captions
+
+
 def test_training_may_begin_with_the_weights_of_a_run(tones, context, small, tmp_path):
     first = fitted(tones, context, small)
-    weights = pack_tensors(Checkpoint({f"method.{k}": v for k, v in first.state().items()}))
-    (tmp_path / "model.safetensors").write_bytes(weights)
-    (tmp_path / "model.json").write_bytes(seal({"weights": vars(FileSum.of(weights))}))
+    written(first, tmp_path)
     still = replace(TRAINING, epochs=1, learning_rate=1e-12)
     again = fitted(tones, Context(context.dimensions, 30, seed=8), small | {"start": str(tmp_path)}, still)
     expected = first.embed(tones.test["text"], "text")

@@ -65,7 +65,7 @@ print(scores)
 # %% [markdown]
 # Every caption is a query, and only the sound of its own clip is right. The sample has ten events, so five test clips
 # of one event share most of their words: an exact hit is hard even for a person. From text to sound, the right clip
-# is among the first ten of 50 for 78 % of the captions, where chance is 20 %. So words find the event, and part of
+# is among the first ten of 50 for 84 % of the captions, where chance is 20 %. So words find the event, and part of
 # what distinguishes its clips (fast or slow, high or low).
 #
 # ## Ask in words

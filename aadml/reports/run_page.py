@@ -181,7 +181,7 @@ def _enumerated(names: Sequence[str]) -> str:
 
 def _epoch(facts: Facts) -> str:
     chosen = "the last epoch" if facts.training.select == "last" else "chosen on the validation clips, never on test"
-    return f"The weights are those of epoch {facts.selected_epoch} of {facts.training.epochs}, {chosen}."
+    return f"The weights are those of epoch {facts.selected_epoch}, {chosen}."
 
 
 def _scores(evaluation: Evaluation) -> Table:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from operator import itemgetter
 from pathlib import Path
 
 import torch
@@ -94,14 +95,16 @@ def _kept_epoch(run: Run) -> Finding:
     if epoch is None or not records:
         return Finding("kept epoch", Verdict.NOT_CHECKABLE, f"no epoch was chosen by validation {name}")
     if training.select == "last":
-        accepted, rule = [numbers(records[-1])["epoch"]], "the last epoch of the log"
+        accepted, rule = {"the log": numbers(records[-1])["epoch"]}, "the last epoch of"
     else:
-        stage = [record for record in records if record.get("stage") == records[-1].get("stage")]
+        stage = records[-1].get("stage")
+        parts = {"the log": records, f"the stage {stage}": [r for r in records if r.get("stage") == stage]}
         # max returns the first epoch of equal scores
-        accepted = [max(map(numbers, part), key=lambda record: record[key])["epoch"] for part in (records, stage)]
-        rule = f"the epoch with the best validation {name} in the log"
-    verdict = Verdict.PASS if epoch in accepted else Verdict.FAIL
-    return Finding("kept epoch", verdict, f"epoch {epoch} was kept; {rule} is {accepted[0]:.0f}")
+        accepted = {place: max(map(numbers, part), key=itemgetter(key))["epoch"] for place, part in parts.items()}
+        rule = f"the epoch with the best validation {name} in"
+    place = next((place for place, number in accepted.items() if number == epoch), "the log")
+    verdict = Verdict.PASS if epoch == accepted[place] else Verdict.FAIL
+    return Finding("kept epoch", verdict, f"epoch {epoch} was kept; {rule} {place} is {accepted[place]:.0f}")
 
 
 def _stored_score(stored: EvaluationRecord, score: float) -> Finding:

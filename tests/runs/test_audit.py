@@ -331,7 +331,8 @@ BEST = "the epoch with the best validation MAP in the log is 2"
     ("kept", "select", "criterion", "log", "verdict", "evidence"),
     [
         (2, "best", AUTO, LOG, Verdict.PASS, f"epoch 2 was kept; {BEST}"),
-        (5, "best", AUTO, LOG, Verdict.PASS, f"epoch 5 was kept; {BEST}"),
+        (5, "best", AUTO, LOG, Verdict.PASS,
+         "epoch 5 was kept; the epoch with the best validation MAP in the stage b is 5"),
         (3, "best", AUTO, LOG, Verdict.FAIL, f"epoch 3 was kept; {BEST}"),
         (4, "best", "recall@1", LOG, Verdict.FAIL,
          "epoch 4 was kept; the epoch with the best validation recall@1 in the log is 5"),

@@ -43,8 +43,8 @@ def media_features(
         or `Captions`, which the model decodes.
 
     Raises:
-        InputError: a file cannot be read, or the extractor is unknown, is not installed, or differs from the extractor
-            of the model.
+        InputError: a file cannot be read, a caption is not Unicode, or the extractor is unknown, is not installed, or
+            differs from the extractor of the model.
     """
     if facts.dimensions[modality]:
         if modality != "text":
@@ -52,6 +52,7 @@ def media_features(
         return extract_items(extractor_of(facts, modality) if build is None else build(), items)
     if modality != "text":
         return raw_media(facts, items)
+    _check_texts(items)
     if facts.towers is None:
         clean = lookup(CLEANINGS, getattr(facts.method.arguments, "cleaning", "mei"), "cleaning")
         items = [clean(text) for text in items]
@@ -73,8 +74,10 @@ def extract_items(chosen: Extractor, items: Sequence[str]) -> Tensor:
     """Extract the features (n, d) of existing media files, or of texts, with an extractor.
 
     Raises:
-        InputError: an item cannot be decoded, or its features are not finite.
+        InputError: an item cannot be decoded, a text is not Unicode, or features are not finite.
     """
+    if chosen.modality == "text":
+        _check_texts(items)
     return torch.from_numpy(extract_in_memory(chosen, items))
 
 
@@ -144,3 +147,11 @@ def _check_files(paths: Sequence[str]) -> None:
     for path in map(Path, paths):
         if not path.is_file():
             raise InputError(f"{path} {'is not a file' if path.exists() else 'does not exist'}; pass a media file")
+
+
+def _check_texts(texts: Sequence[str]) -> None:
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"text: {text!a:.80} contains characters that are not Unicode; pass valid text") from error

@@ -1,6 +1,7 @@
 """Extractors that a model names: built again from what a file says, which may come from a stranger."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -61,3 +62,8 @@ def test_features_without_a_known_extractor_can_be_passed_in_python(features, me
 
 def refuse():
     raise InputError("refused")
+
+
+def test_a_text_that_is_not_unicode_does_not_reach_an_extractor():
+    with pytest.raises(InputError, match=r"text: '\\udcff' contains characters that are not Unicode; pass valid text"):
+        media.extract_items(SimpleNamespace(modality="text"), ["a dog", "\udcff"])

@@ -98,6 +98,15 @@ def test_sounds_and_captions_of_other_data_that_are_left_out_are_reported(manife
     assert finding.evidence == "; ".join(["9 embeddings of 9 clips", *expected])
 
 
+def test_a_text_that_is_not_unicode_is_refused_in_one_line(manifest, narrow, tmp_path):
+    message = r"^text: 'a \\ud[0-9a-f]{3}' contains characters that are not Unicode; pass valid text$"
+    with pytest.raises(InputError, match=message):
+        narrow.embed(text=["a tone", "a \ud800"])
+    aadml.Index.build(manifest, tmp_path / "i", model=narrow.folder).close()
+    with pytest.raises(InputError, match=message):
+        call("search", tmp_path / "i", "--text", "a \udcff", "--to", "audio")
+
+
 @pytest.mark.parametrize("protocol", ["bank", "bank-expansion"])
 def test_a_bank_ranks_a_sound_once_for_all_its_captions(manifest, narrow, protocol):
     expected = aadml.evaluate(narrow.folder)

@@ -79,7 +79,7 @@ class Embeddings:
 
     @property
     def clip_names(self) -> Sequence[str]:
-        """Name of the clip of each row: its class if modalities are ranked `once` per label, else its id."""
+        """Clip of each row, by name: its class if modalities are ranked `once` per label, else its id."""
         if not self.once:
             return self.ids
         names = dict(enumerate(self.class_names))

@@ -33,7 +33,7 @@ class Items(Protocol):
 
     @property
     def clip_names(self) -> Sequence[str]:
-        """Name of the clip of each item."""
+        """Clip of each item, by name."""
 
 
 class Relevant(ABC):

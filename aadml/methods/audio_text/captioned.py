@@ -130,7 +130,7 @@ def _load_run(learner: Learner, run: Path) -> None:
     read_as(FileSum, unseal(facts.read_bytes(), facts)["weights"], facts).check(data, path)
     weights = {key.removeprefix("method."): value for key, value in load(data).items() if key.startswith("method.")}
     inputs = {f"{name}.": part for name, part in learner.named_modules() if isinstance(part, WordInput)}
-    kept = ("curriculum.", *(name for name, part in inputs.items() if part.source != UNTRAINED))
+    omitted = ("curriculum.", *(name for name, part in inputs.items() if part.source != UNTRAINED))
     for key, value in learner.state_dict().items():
         resized = not value.is_floating_point() or key.startswith(tuple(inputs))
         fits = key in weights and (resized or weights[key].shape == value.shape)
@@ -139,4 +139,4 @@ def _load_run(learner: Learner, run: Path) -> None:
                 f"method.start: the tensor '{key}' in {run} is missing or has another size; pass a run of the same "
                 "networks"
             )
-    learner.load_state_dict({key: value for key, value in weights.items() if not key.startswith(kept)}, False)
+    learner.load_state_dict({key: value for key, value in weights.items() if not key.startswith(omitted)}, False)

@@ -179,7 +179,8 @@ def prepared(features: Features, network: nn.Module, loading: Loading) -> Featur
 def describe(features: Features, network: nn.Module, device: torch.device) -> tuple[Tensor, Tensor]:
     """Compute the vectors of all n items of a source with a network.
 
-    Each distinct sound is processed once. The vector of a sound that cannot be decoded is zero.
+    Each distinct sound is processed once. The vector of a sound that cannot be decoded is zero. Vectors of a network
+    of `transformers` may come from the cache on disk. Those of a tower never do, so that an audit checks the network.
 
     Returns:
         Vectors (n, f), and (n,) bool, True for a decoded item. Both tensors are on the CPU.
@@ -190,7 +191,7 @@ def describe(features: Features, network: nn.Module, device: torch.device) -> tu
     if isinstance(features, NetworkItems):
         tower, hub = (network, network.network) if isinstance(network, CaptionTower) else (None, network)
         assert isinstance(hub, HubInput)
-        vectors, present = hub.describe(features, stored=hub.frozen)
+        vectors, present = hub.describe(features, stored=tower is None)
         with torch.no_grad():
             vectors = tower.head(vectors.to(device)).float().cpu() * present[:, None] if tower else vectors
         return vectors, present

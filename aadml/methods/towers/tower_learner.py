@@ -87,8 +87,8 @@ class TowerLearner(CachingLearner):
         vectors, present = dict(clips.features), torch.ones(len(clips), dtype=torch.bool)
         for modality, media in clips.features.items():
             if not isinstance(media, Tensor):
-                network = self.networks[modality]
-                vectors[modality], decoded = network.describe(self.prepared(media, modality), stored=network.frozen)
+                items = self.prepared(media, modality)
+                vectors[modality], decoded = self.networks[modality].describe(items, stored=False)
                 present &= decoded
         return replace(clips, features=vectors).select(present.nonzero()[:, 0])
 
@@ -177,7 +177,7 @@ class TowerLearner(CachingLearner):
         if vectors is None:
             items, network = self.prepared(features, modality), self.networks[modality]
             with self.evaluated():
-                vectors, present = network.describe(items, stored=network.frozen)
+                vectors, present = network.describe(items, stored=False)
             if not bool(present.all()):
                 files = ", ".join(items.failures)
                 raise InputError(f"{modality}: {files} cannot be decoded; omit or restore these files")

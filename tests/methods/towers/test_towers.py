@@ -110,11 +110,27 @@ def test_networks_may_have_their_own_learning_rate(videos, settings, networks):
     assert unchanged == {None: False, 0.0: True}
 
 
-def test_what_frozen_networks_make_is_computed_once(videos, settings, monkeypatch):
+def test_training_computes_the_vectors_of_frozen_networks_once(videos, settings, monkeypatch):
     first = fitted(videos, settings | FROZEN)
-    monkeypatch.setattr(HubInput, "_described", lambda *_: pytest.fail("described again"))
+    computed, real = [], HubInput._described
+    monkeypatch.setattr(HubInput, "_described", lambda self, batch: computed.append(len(batch)) or real(self, batch))
     again = fitted(videos, settings | FROZEN)
+    assert sum(computed) == 2 * 6  # sound and frames of the test clips, which are never read from the cache
     assert np.array_equal(again.embed(visual=paths(videos)), first.embed(visual=paths(videos)))
+    assert sum(computed) == 2 * 6 + 2 * 6
+
+
+def test_the_audit_computes_the_vectors_of_a_network_and_does_not_read_them(videos, settings, tmp_path, monkeypatch):
+    fitted(videos, settings | FROZEN, runs=tmp_path / "run")
+    describe = HubInput._described
+
+    def leaky(self, batch):
+        vectors = describe(self, batch)
+        return vectors + vectors.mean(dim=0)
+
+    monkeypatch.setattr(HubInput, "_described", leaky)
+    failed = {finding.check for finding in aadml.audit(tmp_path / "run") if finding.failed}
+    assert {"other items", "stored score"} <= failed
 
 
 def test_a_clip_is_embedded_as_if_it_were_alone(videos, settings):

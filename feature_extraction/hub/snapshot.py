@@ -196,6 +196,11 @@ def _opened(folder: Path, model: str, commit: str | None, *, weights: bool = Tru
             f"{folder} contains no readable config.json; pass a model that was saved by `save_pretrained`"
         ) from error
     refuse_kernels(config, folder / "config.json")
+    if (adapters := folder / "adapter_config.json").is_file():  # `transformers` would add them to the weights
+        raise InputError(
+            f"{adapters} describes adapters, which are not loaded; save the network with `merge_and_unload()` and "
+            "`save_pretrained`, or remove this file to use the weights without the adapters"
+        )
     files = next(filter(None, (sorted(folder.glob(pattern)) for pattern in _WEIGHTS)), [])
     if weights and not files:
         raise InputError(f"{folder} contains no weights ({' or '.join(_WEIGHTS)}); copy the weights into this folder")

@@ -69,6 +69,12 @@ def test_a_kernel_on_the_hub_is_refused(copied, place):
         pass
 
 
+def test_adapters_beside_the_weights_are_refused(copied):
+    folder = copied("clip")
+    (folder / "adapter_config.json").write_text("{}")
+    refused(f"hf:{folder}", "visual", "adapter_config.json describes adapters.*; save the network with .merge_and_unl")
+
+
 def test_code_among_the_small_files_of_a_saved_model_is_not_laid_out():
     files = {"config.json": b"{}", "vocab.txt": b"a", "tokenization.py": b"1 / 0", "..": b"", "x/sitecustomize.py": b""}
     with restored("m", files) as snapshot:

@@ -109,16 +109,16 @@ def own_pooling(snapshot: Snapshot) -> str | None:
         InputError: the model states several poolings, or a pooling that is not supported.
     """
     settings = snapshot.settings("1_Pooling/config.json")
-    known = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
-    modes = [key for key, value in settings.items() if key.startswith("pooling_mode_") and value is True]
-    if not modes:
-        return None
-    if len(modes) > 1 or modes[0] not in known:
+    flags = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}  # of earlier versions
+    set_flags = [key for key, value in settings.items() if key.startswith("pooling_mode_") and value is True]
+    stated = settings.get("pooling_mode") or [flags.get(key, key) for key in set_flags]
+    modes = list(map(str, stated if isinstance(stated, list) else [stated]))
+    if len(modes) > 1 or not {*modes} <= {*flags.values()}:
         raise InputError(
-            f"{snapshot.model} pools by {', '.join(modes)}, but only one of {', '.join(known)} is possible; "
-            "pass a pooling, as in hf:MODEL#mean"
+            f"{snapshot.model} pools by {', '.join(modes)[:80]}, but only one of {', '.join(flags.values())} is "
+            "possible; pass a pooling, as in hf:MODEL#mean"
         )
-    return known[modes[0]]
+    return modes[0] if modes else None
 
 
 def _vocabulary(snapshot: Snapshot) -> str:

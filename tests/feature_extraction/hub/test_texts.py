@@ -61,13 +61,20 @@ def test_a_text_is_as_long_as_positions_tokenizer_and_sentence_encoder_allow(
 @pytest.mark.parametrize(
     ("settings", "pooling"),
     [({}, None), ({"pooling_mode_cls_token": True}, "cls"),
-     ({"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True, "word_embedding_dimension": True}, "mean")],
+     ({"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True, "word_embedding_dimension": True}, "mean"),
+     ({"embedding_dimension": 32, "pooling_mode": "cls", "include_prompt": True}, "cls"),
+     ({"pooling_mode": ["mean"]}, "mean"), ({"pooling_mode": "cls", "pooling_mode_mean_tokens": True}, "cls")],
 )  # fmt: skip
 def test_a_sentence_encoder_states_its_pooling(settings, pooling):
     assert texts.own_pooling(SimpleNamespace(settings=lambda name: settings)) == pooling
 
 
-def test_a_sentence_encoder_of_several_poolings_is_refused():
-    both = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}
-    with pytest.raises(texts.InputError, match="m pools by pooling_mode_cls_token, pooling_mode_mean_tokens, but only"):
-        texts.own_pooling(SimpleNamespace(model="m", settings=lambda name: both))
+@pytest.mark.parametrize(
+    ("settings", "modes"),
+    [({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}, "cls, mean"),
+     ({"pooling_mode": ["cls", "mean"]}, "cls, mean"), ({"pooling_mode": "lasttoken"}, "lasttoken"),
+     ({"pooling_mode": 7}, "7")],
+)  # fmt: skip
+def test_a_sentence_encoder_of_several_or_unknown_poolings_is_refused(settings, modes):
+    with pytest.raises(texts.InputError, match=f"m pools by {modes}, but only"):
+        texts.own_pooling(SimpleNamespace(model="m", settings=lambda name: settings))

@@ -5,7 +5,7 @@ import json
 import platform
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from aadml.runs.manifest import ENVIRONMENT, RunManifest, read_manifest
 _ROWS_AT_ONCE = 1 << 14
 
 PACKAGES = ("aadml", "torch", "numpy", "scipy", "scikit-learn", "h5py", "opencv-python", "av")
+NO_NETWORKS: Mapping[str, str] = {}
 HEADLESS = "opencv-python-headless"
 """Package that replaces `opencv-python` on a machine without a display."""
 
@@ -60,6 +61,8 @@ class Environment:
         data: training data.
         clips: split -> number of clips.
         processes: number of training processes.
+        networks: modality -> SHA-256 of the weights of the pretrained network of `transformers`; empty for a run of an
+            earlier version.
     """
 
     commit: str | None
@@ -70,10 +73,20 @@ class Environment:
     data: Data
     clips: Mapping[str, int]
     processes: int = 1
+    networks: Mapping[str, str] = field(default_factory=dict)
 
 
-def environment(splits: Splits, sha256: str, device: torch.device) -> Environment:
-    """Return the environment of a run; `sha256` is the hash of the data."""
+def environment(
+    splits: Splits, sha256: str, device: torch.device, networks: Mapping[str, str] = NO_NETWORKS
+) -> Environment:
+    """Return the environment of a run.
+
+    Args:
+        splits: training data.
+        sha256: hash of the data.
+        device: device of the training.
+        networks: see `Environment`.
+    """
     drawn = any(isinstance(note, DrawNote) for note in splits.notes)
     return Environment(
         commit=git_commit(),
@@ -84,6 +97,7 @@ def environment(splits: Splits, sha256: str, device: torch.device) -> Environmen
         data=Data(splits.name, sha256, splits.notes, drawn, _judgments(splits)),
         clips={split: len(splits[split]) for split in ("train", "valid", "test")},
         processes=group.count(),
+        networks=networks,
     )
 
 
@@ -97,17 +111,20 @@ def read_environment(run: Path | RunManifest) -> Environment:
     return parse_as(Environment, manifest.read(ENVIRONMENT), manifest.folder / ENVIRONMENT)
 
 
-def check_same_data(manifest: RunManifest, splits: Splits, sha256: str, remedy: str) -> Environment:
-    """Return the environment of a run that was begun with the same data and judgments.
+def check_same_data(
+    manifest: RunManifest, splits: Splits, sha256: str, remedy: str, networks: Mapping[str, str] = NO_NETWORKS
+) -> Environment:
+    """Return the environment of a run that was begun with the same data, judgments and pretrained networks.
 
     Args:
         manifest: manifest of the run.
         splits: the data.
         sha256: SHA-256 of the data; see `data_hash`.
         remedy: what to do with other data, for messages.
+        networks: networks to compare with those of the run; see `Environment`.
 
     Raises:
-        InputError: the SHA-256 of the data or of the judgments differs from that of the run.
+        InputError: the SHA-256 of the data, of the judgments or of a network differs from that of the run.
     """
     before, name = read_environment(manifest), splits.name or "data in memory"
     if before.data.sha256 != sha256:
@@ -117,6 +134,12 @@ def check_same_data(manifest: RunManifest, splits: Splits, sha256: str, remedy: 
         )
     if before.data.judgments not in (None, _judgments(splits)):
         raise InputError(f"{name}: the judgments have changed since {manifest.folder} was begun; restore the judgments")
+    changed = [modality for modality, weights in networks.items() if before.networks.get(modality, weights) != weights]
+    if changed:
+        raise InputError(
+            f"the weights of the pretrained network for {changed[0]} have changed since {manifest.folder} was begun; "
+            f"restore these weights, or {remedy}"
+        )
     return before
 
 

@@ -49,6 +49,12 @@ class Prepared:
     model: Model
     notes: tuple[str, ...] = ()
 
+    @property
+    def networks(self) -> dict[str, str]:
+        """SHA-256 of the weights of the pretrained networks, by modality."""
+        architecture = self.model.method.architecture()
+        return {modality: tower.weights for modality in TRAINED if (tower := architecture.tower(modality))}
+
 
 def prepare(config: Config, splits: Splits | None = None) -> Prepared:
     """Read the data of a config and build its method.

@@ -20,7 +20,7 @@ from aadml.model.packing import CARD, FACTS
 from aadml.retrieval.metric_functions import check_cutoff
 from aadml.runs.config_warnings import training_warnings
 from aadml.runs.data import with_absolute_paths
-from aadml.runs.environment import check_same_data, environment
+from aadml.runs.environment import Environment, check_same_data, environment
 from aadml.runs.loading import load_trained, read_config
 from aadml.runs.manifest import CONFIG, ENVIRONMENT, EVALUATION, RunManifest, is_finished, is_run, read_manifest
 from aadml.runs.prepare import Prepared, clips_to_fit, prepare
@@ -86,7 +86,8 @@ def train_run(
         The model with its evaluation, as written to `evaluation.json`.
 
     Raises:
-        InputError: the data have changed since the run began, or training cannot continue.
+        InputError: the data or the weights of a pretrained network have changed since the run began, or training
+            cannot continue.
     """
     note = on_note or (lambda message: None)
     _begin(prepared, store, note)
@@ -203,7 +204,7 @@ def train_into(
     with open_run(folder, wait=True) if is_run(folder) else new_run(folder) as store:
         continued_config(store.manifest, prepared.config)
         if store.manifest.is_finished:
-            check_same_data(store.manifest, prepared.splits, prepared.sha256, "start a new run")
+            _check_same(prepared, store)
             return load_trained(store.manifest, config.common.device)
         return train_run(prepared, store, scoring, callbacks=callbacks, priors=priors, on_note=on_note)
 
@@ -235,9 +236,9 @@ def continued_config(
 
 
 def _begin(prepared: Prepared, store: RunStore, note: Note) -> None:
-    """Commit config and environment of a new run, or check the data of an interrupted run."""
+    """Commit config and environment of a new run, or check data and networks of an interrupted run."""
     if ENVIRONMENT in store.manifest.files:
-        before = check_same_data(store.manifest, prepared.splits, prepared.sha256, "start a new run")
+        before = _check_same(prepared, store)
         if before.processes != group.count():
             note(
                 f"the number of processes was {before.processes} when the run began, and is {group.count()} now; the "
@@ -245,10 +246,15 @@ def _begin(prepared: Prepared, store: RunStore, note: Note) -> None:
             )
         return
     device = chosen_device(prepared.config.common.device, "config")
-    about = environment(prepared.splits, prepared.sha256, device)
+    about = environment(prepared.splits, prepared.sha256, device, prepared.networks)
     config = prepared.config
     secret = () if config == config.shown else (CONFIG,)
     store.commit({CONFIG: config.yaml().encode(), ENVIRONMENT: to_bytes(asdict(about))}, private=secret)
+
+
+def _check_same(prepared: Prepared, store: RunStore) -> Environment:
+    splits, sha256 = prepared.splits, prepared.sha256
+    return check_same_data(store.manifest, splits, sha256, "start a new run", prepared.networks)
 
 
 def card_of_run(model: Model, manifest: RunManifest, note: Note) -> dict[str, bytes]:

@@ -57,9 +57,10 @@ def test_an_environment_of_an_earlier_version_is_of_one_process():
     data = Data("f.h5", "0" * 64, (), drawn=True)
     content = asdict(Environment("c", {}, "cpu", "x86", 1, data, {"train": 3}, processes=4))
     assert parse_as(Environment, to_bytes(content), Path("e.json")).processes == 4
-    del content["processes"], content["data"]["drawn"], content["data"]["judgments"]
+    del content["processes"], content["networks"], content["data"]["drawn"], content["data"]["judgments"]
     earlier = parse_as(Environment, to_bytes(content), Path("e.json"))
-    assert (earlier.processes, earlier.data.drawn, earlier.data.judgments) == (1, None, None)
+    assert (earlier.processes, earlier.networks) == (1, {})
+    assert (earlier.data.drawn, earlier.data.judgments) == (None, None)
 
 
 def test_judgments_that_changed_are_refused_unless_an_earlier_version_wrote_the_run(splits, monkeypatch):

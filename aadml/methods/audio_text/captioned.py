@@ -13,10 +13,11 @@ from aadml.data.sources.loading import Loading
 from aadml.data.sources.texts import Captions
 from aadml.feature_extraction.ground.checksummed_json import FileSum, unseal
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.ground.json_values import read_as
+from aadml.feature_extraction.ground.json_values import JsonObject, nested, read_as
 from aadml.methods.audio_text.options import UNTRAINED
 from aadml.methods.audio_text.text_input import BertInput, WordInput
 from aadml.methods.audio_text.towers import prepared, with_sound
+from aadml.methods.towers.hub_input import HubInput
 from aadml.methods.training.learner import Learner
 
 _WANTED = "pass an AudioCaps or Clotho folder, packed HDF5 files, or a manifest with captions"
@@ -113,13 +114,13 @@ def _captions(clips: Clips) -> Captions:
     return captions
 
 
-def _load_run(learner: Learner, run: Path) -> None:
+def _load_run(learner: CaptionedLearner, run: Path) -> None:
     """Load the weights, but not the batches of a curriculum, from a finished run of the same networks.
 
     The words and vectors of a Word2Vec file stay those of the new captions. An untrained table of words is loaded.
 
     Raises:
-        InputError: the folder is not a trained run, is damaged, or has other networks.
+        InputError: the folder is not a trained run, is damaged, or has other networks or adapters.
     """
     path, facts = run / "model.safetensors", run / "model.json"
     if not path.is_file() or not facts.is_file():
@@ -127,7 +128,9 @@ def _load_run(learner: Learner, run: Path) -> None:
             f"method.start: {run} lacks {path.name} or {facts.name}; pass the folder of a trained run or model"
         )
     data = path.read_bytes()
-    read_as(FileSum, unseal(facts.read_bytes(), facts)["weights"], facts).check(data, path)
+    content = unseal(facts.read_bytes(), facts)
+    read_as(FileSum, content["weights"], facts).check(data, path)
+    _check_adapters(learner, run, nested(content, "facts"))
     weights = {key.removeprefix("method."): value for key, value in load(data).items() if key.startswith("method.")}
     inputs = {f"{name}.": part for name, part in learner.named_modules() if isinstance(part, WordInput)}
     omitted = ("curriculum.", *(name for name, part in inputs.items() if part.source != UNTRAINED))
@@ -140,3 +143,18 @@ def _load_run(learner: Learner, run: Path) -> None:
                 "networks"
             )
     learner.load_state_dict({key: value for key, value in weights.items() if not key.startswith(omitted)}, False)
+
+
+def _check_adapters(learner: CaptionedLearner, run: Path, facts: JsonObject) -> None:
+    """Raise InputError if the adapters of a run belong to other layers, weights or another strength than those here."""
+    alpha = nested(facts, "method", "arguments").get("lora_alpha")
+    for modality in ("audio", "text"):
+        network, saved = learner.network_of(modality), nested(facts, "architecture", modality)
+        if not isinstance(network, HubInput) or not network.saved.adapted:
+            continue
+        before = saved.get("weights"), saved.get("adapted"), alpha
+        if before != (network.saved.weights, list(network.saved.adapted), network.tuning.lora_alpha):
+            raise InputError(
+                f"method.start: {run} has adapters of another {modality} network, of other layers, or of another "
+                "strength; pass a run of the same weights, method.blocks and method.lora_alpha"
+            )

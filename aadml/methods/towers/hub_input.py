@@ -95,6 +95,7 @@ class HubInput(ResizedBuffers):
     Attributes:
         dimension: d of a vector.
         saved: description of the network, for a saved model.
+        tuning: options of training the network.
 
     Raises:
         InputError: the network cannot be read, or differs from the network under the adapters of a saved model.
@@ -109,7 +110,7 @@ class HubInput(ResizedBuffers):
         super().__init__()
         self.modality: Kind = modality
         self._parts: list[nn.Module] = []
-        self._tuning = tuning
+        self.tuning = tuning
         self._epoch, self._calls = 0, 0
         self._to_be_trained = saved is None
         files = b""
@@ -142,18 +143,18 @@ class HubInput(ResizedBuffers):
             MissingExtraError: `peft` is needed for adapters, but not installed.
         """
         trained = self._to_be_trained and not frozen
-        self._parts = trained_parts(self.network, self._try_out, self._tuning.blocks) if trained else []
+        self._parts = trained_parts(self.network, self._try_out, self.tuning.blocks) if trained else []
         weights = self._parts
-        if trained and self._tuning.lora_rank:
+        if trained and self.tuning.lora_rank:
             self.saved = replace(self.saved, adapted=linear_layers(self.network, self._parts))
             weights = self._add_adapters()
         train_only(self.network, weights)
-        if self._tuning.checkpointing:
+        if self.tuning.checkpointing:
             checkpoint_blocks(self.network, self._parts)
 
     def _add_adapters(self) -> list[nn.Module]:
-        tuning = self._tuning
-        return add_adapters(self.network, self.saved.adapted, rank=tuning.lora_rank, alpha=tuning.lora_alpha)
+        rank, alpha = self.tuning.lora_rank, self.tuning.lora_alpha
+        return add_adapters(self.network, self.saved.adapted, rank=rank, alpha=alpha)
 
     def merge(self) -> None:
         """Merge the adapters into the weights, so that a saved model contains the complete network."""
@@ -182,7 +183,7 @@ class HubInput(ResizedBuffers):
     @property
     def rates(self) -> dict[nn.Parameter, float]:
         """Learning rates of the trained parameters; empty if `training.learning_rate` applies."""
-        rate = self._tuning.learning_rate
+        rate = self.tuning.learning_rate
         return {} if rate is None else {p: rate for p in self.network.parameters() if p.requires_grad}
 
     def train(self, mode: bool = True) -> "HubInput":
@@ -295,7 +296,7 @@ class HubInput(ResizedBuffers):
         step = self._step()
         total = torch.zeros(len(batch), self.dimension, device=self._device)
         for places in groups.values():
-            size = self._tuning.micro_batch or len(places)
+            size = self.tuning.micro_batch or len(places)
             for part in (places[start : start + size] for start in range(0, len(places), size)):
                 items = self._stacked([batch.clips[owner][number] for owner, number in part])
                 seeds = [seed_of(step, rows[owner], number) for owner, number in part]
@@ -315,7 +316,7 @@ class HubInput(ResizedBuffers):
                 return vectors
 
         again: Callable[..., Tensor] = checkpoint
-        return again(run, use_reentrant=False, preserve_rng_state=False) if self._tuning.micro_batch else run()
+        return again(run, use_reentrant=False, preserve_rng_state=False) if self.tuning.micro_batch else run()
 
     def _step(self) -> int:
         """Return a different seed for every call in an epoch.

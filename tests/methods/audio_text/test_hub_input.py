@@ -1,19 +1,23 @@
 """Pretrained networks of `transformers` in the towers: frozen, their head, their last blocks, or all of them."""
 
 import csv
-from dataclasses import replace
+import shutil
+from dataclasses import asdict, replace
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 import aadml
 from aadml.data.sources.loading import Loading
 from aadml.data.sources.texts import Captions
 from aadml.feature_extraction.feature_file.reading import read_features
+from aadml.feature_extraction.ground.checksummed_json import FileSum, seal
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.towers.hub_input import HubInput
 from aadml.methods.towers.options import FineTuning
-from aadml.methods.training.session import Session
+from aadml.methods.training.session import Checkpoint, Session
+from aadml.model.packing import pack_tensors
 from tests.feature_extraction.hub import tiny
 from tests.methods.audio_text.test_two_towers import TRAINING, made
 
@@ -102,6 +106,29 @@ def test_adapters_alone_are_trained_and_saved(tones, context, towers):
     torch.manual_seed(context.seed)
     state = made("audio-text", context, ONE, **options).state()
     assert not [name for name in state if ".network.network." in name and ".lora_" not in name]
+
+
+def test_adapters_of_a_run_start_only_a_training_of_the_same_network(tones, context, towers, clap, tmp_path):
+    pytest.importorskip("peft")
+    options = towers | OWN | {"lora_rank": 2, "blocks": 1, "start": str(tmp_path)}
+    torch.manual_seed(context.seed)
+    first = made("audio-text", context, ONE, **options | {"start": ""})
+    weights = pack_tensors(Checkpoint({f"method.{k}": v for k, v in first.state().items()}))
+    architecture = {m: asdict(first.architecture().tower(m)) for m in ("audio", "text")}
+    facts = {"method": {"arguments": {"lora_alpha": 16.0}}, "architecture": architecture}
+    (tmp_path / "model.safetensors").write_bytes(weights)
+    (tmp_path / "model.json").write_bytes(seal({"weights": vars(FileSum.of(weights)), "facts": facts}))
+    fitted(tones, context, options)
+    other = shutil.copytree(clap, tmp_path / "other")
+    tensors = load_file(other / "model.safetensors")
+    save_file({k: v + 1 if v.is_floating_point() else v for k, v in tensors.items()}, other / "model.safetensors")
+    for changes, modality in (
+        ({"lora_alpha": 64.0}, "audio"),
+        ({"blocks": 0}, "audio"),
+        ({"text": f"hf:{other}"}, "text"),
+    ):
+        with pytest.raises(InputError, match=f"has adapters of another {modality} network, of other layers, or of ano"):
+            fitted(tones, context, options | changes)
 
 
 @pytest.mark.slow

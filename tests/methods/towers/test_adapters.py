@@ -18,6 +18,7 @@ from aadml.feature_extraction.hub.saved_tower import SavedTower
 from aadml.methods.towers.adapters import add_adapters
 from aadml.methods.towers.hub_input import HubInput
 from aadml.methods.towers.options import FineTuning
+from aadml.runs import environment
 from aadml.runs.fit import resume_run
 
 pytest.importorskip("transformers")
@@ -96,11 +97,15 @@ def test_a_saved_model_holds_adapters_and_finds_the_network(videos, own, tmp_pat
         aadml.load(whole).merged()
 
 
+def change_weights(path):
+    weights = load_file(path)
+    save_file({name: value + 1 if value.is_floating_point() else value for name, value in weights.items()},
+              path, {"format": "pt"})  # fmt: skip
+
+
 def test_other_weights_in_the_folder_are_refused(videos, own, tmp_path):
     folder = fitted(videos, own, epochs=1).save(tmp_path / "model")
-    weights = load_file(tmp_path / "own" / "model.safetensors")
-    save_file({name: value + 1 if value.is_floating_point() else value for name, value in weights.items()},
-              tmp_path / "own" / "model.safetensors", {"format": "pt"})  # fmt: skip
+    change_weights(tmp_path / "own" / "model.safetensors")
     with pytest.raises(
         InputError, match=r"adapters of own with weights .*; restore the weights that were used in training"
     ):
@@ -121,6 +126,22 @@ def test_a_training_stopped_within_an_epoch_ends_in_the_same_bytes(videos, own, 
     resumed = resume_run(folder).folder
     for name in ("model.safetensors", "model.json"):
         assert (resumed / name).read_bytes() == (whole / name).read_bytes()
+
+
+@pytest.mark.parametrize("options", [{}, {"towers.train": [], "towers.lora_rank": 0}])
+def test_a_training_is_not_resumed_on_other_weights(videos, own, tmp_path, monkeypatch, options):
+    def stop(record):
+        raise KilledError
+
+    with pytest.raises(KilledError):
+        fitted(videos, own | options, runs=tmp_path / "stopped", on_epoch=stop)
+    (folder,) = (tmp_path / "stopped").iterdir()
+    change_weights(tmp_path / "own" / "model.safetensors")
+    with pytest.raises(InputError, match=r"the pretrained network for visual have changed since .*; restore these wei"):
+        resume_run(folder)
+    before = replace(environment.read_environment(folder), networks={})
+    monkeypatch.setattr(environment, "read_environment", lambda run: before)  # a run of an earlier version
+    assert resume_run(folder).evaluation
 
 
 def test_the_extra_is_named(networks, monkeypatch):

@@ -15,6 +15,7 @@ from aadml.data.sources.array_cache import ArrayCache
 from aadml.data.sources.loading import ItemSource
 from aadml.feature_extraction.ground.file_content import file_digest
 from aadml.feature_extraction.ground.segment import WHOLE, Segment
+from aadml.feature_extraction.jobs.failures import ABSENT
 from aadml.feature_extraction.media.decoding import decode
 from aadml.feature_extraction.media.inputs import Frames, Limits, MediaFailure, Sound
 
@@ -25,7 +26,7 @@ THREADS = min(8, os.cpu_count() or 1)
 class MediaFiles(ItemSource):
     """Files of sound or video as items; a batch decodes each file once, also for several items.
 
-    A file that cannot be decoded causes one warning and an entry in `failures`.
+    A file that cannot be decoded causes one warning and an entry in `failures`. An empty path is a missing file.
 
     Attributes:
         paths: the f files; a file of several segments is repeated.
@@ -55,6 +56,10 @@ class MediaFiles(ItemSource):
     def name(self, file: int) -> str:
         """Return the path of a file, with the times of its segment."""
         return self.segment(file).named(self.paths[file])
+
+    def lacks(self, file: int) -> bool:
+        """Return whether a file that was decoded has no sound or no frames to decode; True for an empty path."""
+        return not self.paths[file] or self.failures.get(self.name(file), "").startswith(tuple(ABSENT.values()))
 
     def content(self) -> Iterator[bytes]:
         """Yield bytes for the hash of the data.
@@ -102,7 +107,7 @@ class MediaFiles(ItemSource):
     def _decoded(self, file: int, key: str) -> NDArray[Any] | None:
         assert self.inputs is not None
         cache, name = self.cache if key else None, self.name(file)
-        if name in self.failures:
+        if name in self.failures or not self.paths[file]:
             return None
         if cache is not None and (cached := cache.get(key)) is not None:
             return cached
@@ -111,7 +116,8 @@ class MediaFiles(ItemSource):
             values = decode(self.paths[file], self.inputs, limits, self.shortest, self.segment(file)).values
         except MediaFailure as failure:
             self.failures[name] = f"{failure.reason}: {failure.detail}"
-            warnings.warn(f"{name}: the file was left out ({self.failures[name]})", stacklevel=2)
+            result = failure.detail if self.lacks(file) else f"the file was left out ({self.failures[name]})"
+            warnings.warn(f"{name}: {result}", stacklevel=2)
             return None
         if cache is not None:
             cache.add(key, values)

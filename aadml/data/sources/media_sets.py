@@ -45,7 +45,8 @@ def read_media(path: str | Path, modalities: Sequence[str]) -> tuple[FeatureFile
             raise InputError(f"{path}: no clip has a file for {modality}; add files, or leave towers.{modality} out")
     rows = manifest.rows
     labels, all_labels = class_codes(manifest, rows)
-    texts, present = None, {}
+    texts, has_file = None, {m: np.asarray([bool(row.media[m]) for row in rows]) for m in modalities if m != "text"}
+    present = {modality: flags for modality, flags in has_file.items() if not flags.all()}
     features = {m: np.arange(len(rows), dtype=np.float32)[:, None] for m in modalities}
     if "text" in modalities:
         owners = np.asarray([number for number, row in enumerate(rows) for _ in _texts(row)], dtype=np.int64)
@@ -53,7 +54,7 @@ def read_media(path: str | Path, modalities: Sequence[str]) -> tuple[FeatureFile
             raise InputError(f"{path}: no clip has a text; add texts, or leave towers.text out")
         texts = Texts(np.arange(len(owners), dtype=np.float32)[:, None], owners)
         features["text"], has_text = texts.first_of_each(len(rows))
-        present = {} if has_text.all() else {"text": has_text}
+        present |= {} if has_text.all() else {"text": has_text}
         texts = texts if len(owners) > has_text.sum() else None
     content = FeatureFile(
         features=features,

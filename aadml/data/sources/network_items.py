@@ -101,6 +101,12 @@ class NetworkItems(CachedItems):
         clips = tuple(computed.get(n) or self.cached.get(n, ()) for n in self.items[index].tolist())
         return ItemBatch(clips, torch.tensor([bool(items) for items in clips], dtype=torch.bool))
 
+    def absent(self) -> Tensor:
+        """Return flags (n,) of the decoded items: True for a file without sound or frames, or without a path."""
+        stored = self.stored
+        flags = [isinstance(stored, MediaFiles) and stored.lacks(file) for file in self.items.tolist()]
+        return torch.tensor(flags, dtype=torch.bool)
+
     def sums(self, index: Tensor) -> list[bytes]:
         """Return the SHA-256 of the content of the rows `index` (b,); empty for unreadable content."""
         return self.stored.sums(self.items[index].tolist())

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from aadml.comparison.clips import Clips
+from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Modality
 from aadml.comparison.processes import group
 from aadml.data.sources.network_items import ItemBatch, NetworkItems
@@ -69,28 +70,27 @@ class TowerLearner(CachingLearner):
         """Prepare clips for training, and fit the scaling of their vectors on `train`.
 
         Returns:
-            Both sets without clips that cannot be decoded, and with vectors instead of the media of frozen networks.
+            Both sets without clips that cannot be used (see `_decoded`), and with vectors instead of the media of
+            frozen networks.
 
         Raises:
             InputError: no training clip can be decoded.
         """
         self.eval()
-        train, vectors = self._prepared_clips(train)
-        fitted = fit_scaling(replace(train, features=vectors), self._inputs)
+        train, items = self._decoded(train, stored=True, whole=not self.takes_missing)
+        fitted = fit_scaling(train, self._inputs)
         for modality in fitted.shift:
             self.get_buffer(f"shift_{modality}").copy_(fitted.shift[modality])
             self.get_buffer(f"scale_{modality}").copy_(fitted.scale[modality])
-        return train, self._prepared_clips(valid)[0]
+        valid, valid_items = self._decoded(valid, stored=True, whole=not self.takes_missing)
+        return self._with_items(train, items), self._with_items(valid, valid_items)
 
     def decodable(self, clips: Clips) -> Clips:
-        """Return the decodable clips with vectors as features; each file that cannot be decoded causes a warning."""
-        vectors, present = dict(clips.features), torch.ones(len(clips), dtype=torch.bool)
-        for modality, media in clips.features.items():
-            if not isinstance(media, Tensor):
-                items = self.prepared(media, modality)
-                vectors[modality], decoded = self.networks[modality].describe(items, stored=False)
-                present &= decoded
-        return replace(clips, features=vectors).select(present.nonzero()[:, 0])
+        """Return the decodable clips with vectors as features; each file that cannot be decoded causes a warning.
+
+        A clip without sound or pictures lacks only this modality.
+        """
+        return self._decoded(clips, stored=False, whole=False)[0]
 
     def prepared(self, features: Features, modality: Modality) -> NetworkItems:
         """Return media or texts of a modality as items of its network."""
@@ -137,6 +137,10 @@ class TowerLearner(CachingLearner):
         """Compute the embeddings (b, dimension) of a batch of b items, or of b vectors (b, d) of a network."""
         return self.inner.embed(self._scaled(features, modality), modality)
 
+    def embed_clips(self, clips: Clips) -> Embeddings:
+        """Embed every modality of `clips`, one at a time; errors are those of `described`."""
+        return self.inner.embed_clips(self.described(clips))
+
     def embed_all(self, features: Features, modality: Modality) -> Tensor:
         """Embed n items in evaluation mode, and return the embeddings (n, dimension) on the CPU.
 
@@ -151,26 +155,48 @@ class TowerLearner(CachingLearner):
         Raises:
             InputError: an item cannot be decoded; the message contains its path.
         """
-        return replace(clips, features={m: self._vectors(f, m) for m, f in clips.features.items()})
+        return replace(
+            clips, features={m: self._vectors(f, m, clips.present.get(m)) for m, f in clips.features.items()}
+        )
 
-    def _prepared_clips(self, clips: Clips) -> tuple[Clips, dict[Modality, Tensor]]:
-        """Return the decodable clips, and the vectors (n, d) of each modality.
+    def _decoded(self, clips: Clips, *, stored: bool, whole: bool) -> tuple[Clips, dict[Modality, NetworkItems]]:
+        """Return clips with vectors as features, and the items of the networks.
 
-        In the clips, vectors replace the media of frozen networks.
+        As in `aadml extract`, a clip lacks a modality if there is no sound, no frame or no path. Clips without any
+        modality and clips that cannot be decoded are omitted.
+
+        Args:
+            clips: clips with media, or with vectors, which are not changed.
+            stored: see `HubInput.describe`.
+            whole: whether clips without sound or frames are omitted too.
         """
-        features: dict[Modality, Features] = {}
-        vectors: dict[Modality, Tensor] = {}
-        present = torch.ones(len(clips), dtype=torch.bool)
+        features, present, sources = dict(clips.features), dict(clips.present), {}
+        usable = torch.ones(len(clips), dtype=torch.bool)
         for modality, media in clips.features.items():
-            network, items = self.networks[modality], self.prepared(media, modality)
-            vectors[modality], decoded = network.describe(items, stored=True)
-            features[modality] = vectors[modality] if network.frozen else items
-            present &= decoded
-        rows = present.nonzero()[:, 0]
-        return replace(clips, features=features).select(rows), {m: values[rows] for m, values in vectors.items()}
+            if not isinstance(media, Tensor):
+                items = sources[modality] = self.prepared(media, modality)
+                features[modality], decoded = self.networks[modality].describe(items, stored=stored)
+                if (absent := items.absent()).any():
+                    present[modality] = present.get(modality, ~absent) & ~absent
+                usable &= decoded | absent & (not whole)
+        if all(modality in present for modality in features):
+            usable &= torch.stack([present[modality] for modality in features]).any(0)
+        rows = usable.nonzero()[:, 0]
+        clips = replace(clips, features=features, present=present).select(rows)
+        return clips, {modality: items.select(rows) for modality, items in sources.items()}
 
-    def _vectors(self, features: Features, modality: Modality) -> Tensor:
-        """Compute the scaled vectors (n, d) of n items in evaluation mode."""
+    def _with_items(self, clips: Clips, items: Mapping[Modality, NetworkItems]) -> Clips:
+        trained = {m: source for m, source in items.items() if not self.networks[m].frozen}
+        return replace(clips, features={**clips.features, **trained})
+
+    def _vectors(self, features: Features, modality: Modality, has: Tensor | None = None) -> Tensor:
+        """Compute the scaled vectors (n, d) of n items in evaluation mode.
+
+        Args:
+            features: the items.
+            modality: modality of the items.
+            has: (n,) bool, False for an item that may be missing; None if all items are needed.
+        """
         if isinstance(features, Tensor):
             return self._scaled(features.to(self.device), modality)
         vectors = self._stored(features)
@@ -178,7 +204,7 @@ class TowerLearner(CachingLearner):
             items, network = self.prepared(features, modality), self.networks[modality]
             with self.evaluated():
                 vectors, present = network.describe(items, stored=False)
-            if not bool(present.all()):
+            if not bool((present if has is None else present | ~has).all()):
                 files = ", ".join(items.failures)
                 raise InputError(f"{modality}: {files} cannot be decoded; omit or restore these files")
             self._store(features, vectors)

@@ -85,6 +85,15 @@ def test_texts_of_a_manifest_are_numbered(tmp_path, texts, rows, present, counts
     assert media_sets._source(manifest, "text").texts == tuple(t for pair in texts for t in pair if t.strip())
 
 
+def test_an_empty_cell_is_a_missing_modality(tmp_path):
+    (tmp_path / "m.csv").write_text("id,audio,visual,label,split\na,a.wav,,x,test\nb,,b.mp4,x,test\n")
+    content, _ = read_media(tmp_path / "m.csv", ["audio", "visual"])
+    assert {m: flags.tolist() for m, flags in content.present.items()} == {
+        "audio": [True, False], "visual": [False, True]
+    }  # fmt: skip
+    assert MediaFiles(("",), torch.arange(1), Sound(RATE)).batch(torch.arange(1)) == [None]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "modality", "says"),
     [

@@ -3,6 +3,8 @@
 import csv
 import shutil
 
+import av
+import h5py
 import numpy as np
 import pytest
 import torch
@@ -21,6 +23,7 @@ from aadml.methods.towers import tower_learner
 from aadml.methods.towers.hub_input import HubInput
 from aadml.methods.towers.options import FineTuning
 from aadml.runs.data import load_splits
+from aadml.runs.embed import embed_file
 from aadml.runs.prepare import prepare
 
 pytest.importorskip("transformers")
@@ -160,6 +163,63 @@ def test_a_video_that_cannot_be_decoded_costs_its_clip_and_is_named(videos, sett
     assert len(found) == 5
     with pytest.raises(InputError, match=r"27\.mp4 cannot be decoded"):
         model.method.embed(test["visual"], "visual")
+
+
+@pytest.fixture
+def incomplete(videos, tmp_path):
+    """The videos, some without a sound track, some without a file for frames, and clip 2 without any file."""
+    rows = [["id", "audio", "visual", "label", "split"]]
+    for number, row in enumerate(csv.DictReader(videos.read_text().splitlines())):
+        path = str(videos.parent / row["media"])
+        sound = silent(path, tmp_path / f"silent{number}.mp4") if number in (0, 18, 24) else path
+        files = {2: ["", ""]}.get(number, [sound, "" if number in (1, 19, 25) else sound])
+        rows.append([row["id"], *files, row["label"], row["split"]])
+    with (tmp_path / "m.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    return tmp_path / "m.csv"
+
+
+def silent(path, place):
+    with av.open(path) as source, av.open(str(place), "w") as target:
+        stream = target.add_stream_from_template(source.streams.video[0])
+        for packet in source.demux(source.streams.video[0]):
+            if packet.dts is not None:
+                packet.stream = stream
+                target.mux(packet)
+    return str(place)
+
+
+@pytest.mark.filterwarnings("default:.*silent[0-9]*.mp4. the file has no sound track")
+@pytest.mark.parametrize(
+    ("method", "loss", "tolerance"),
+    [("pairs", None, 1e-5), ("aadml", "aa-triplet", 0.01)],  # the second fits its scaling to complete clips
+)
+def test_clips_without_sound_or_pictures_train_as_their_extracted_features(
+    incomplete, networks, settings, tmp_path, method, loss, tolerance
+):
+    names = {"audio": networks["wav2vec2"], "visual": networks["clip"]}
+    aadml.extract(
+        incomplete, tmp_path / "f.h5", **{m: f"hf:{name}" for m, name in names.items()}, workers=1, damaged="drop"
+    )
+    with pytest.warns(UserWarning, match=r"silent0\.mp4: the file has no sound track"):
+        by_media = fitted(incomplete, settings | FROZEN, method=method, loss=loss)
+    by_features = fitted(tmp_path / "f.h5", without_towers(settings), method=method, loss=loss)
+    for name, value in by_features.method.state().items():
+        torch.testing.assert_close(by_media.method.state()[f"inner.{name}"], value, rtol=0, atol=tolerance)
+    embed_file(by_media, incomplete, tmp_path / "media.h5")
+    embed_file(by_features, tmp_path / "f.h5", tmp_path / "features.h5")
+    with h5py.File(tmp_path / "media.h5") as media, h5py.File(tmp_path / "features.h5") as features:
+        for key in ("id", "audio_present", "visual_present"):
+            np.testing.assert_array_equal(media[key][()], features[key][()])
+        assert len(media["id"]) == 29
+
+
+@pytest.mark.filterwarnings("default:.*silent[0-9]*.mp4. the file has no sound track")
+def test_trained_networks_skip_the_modality_that_a_clip_lacks(incomplete, settings):
+    model = fitted(incomplete, settings | {"towers.blocks": 1})
+    found = {name: direction["queries"] for name, direction in model.evaluation["directions"].items()}
+    assert found == {"audio-visual": 5, "visual-audio": 5}
+    assert all(np.isfinite(record["loss"]) for record in model.records())
 
 
 @pytest.mark.parametrize(

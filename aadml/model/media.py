@@ -20,7 +20,7 @@ from aadml.feature_extraction.ground.segment import Segment
 from aadml.feature_extraction.hub.snapshot import require_download_consent
 from aadml.feature_extraction.jobs.in_memory import extract_in_memory
 from aadml.feature_extraction.weights.hub_names import expanded
-from aadml.feature_extraction.weights.table import WEIGHTS, weights_path
+from aadml.feature_extraction.weights.table import recognize, weights_path
 from aadml.model.facts import Facts, difference, fingerprint
 
 _CHECKSUM = re.compile("[0-9a-f]{64}")
@@ -107,7 +107,7 @@ def extractor_of(facts: Facts, modality: Modality) -> Extractor:
         ) from None
     options = {key: parameters[key] for key in known if key in parameters} | dict(nested(expected, "source"))
     if "weights" in options and EXTRACTORS[modality].is_own(name):
-        options["weights"] = _published(options["weights"])
+        options["weights"] = _published(options["weights"], name, modality)
     entry, network = expanded(name, modality)
     if EXTRACTORS[modality].is_own(entry):
         require_download_consent(*(options.get(key, network.get(key)) for key in ("model", "revision")))
@@ -130,17 +130,24 @@ def fingerprint_of(built: Extractor) -> JsonObject:
     return fingerprint({"extractor": built.name, "parameters": built.parameters, "about": built.about})
 
 
-def _published(value: object) -> str:
-    """Return the path of the weight file that a parameter names by its checksum; "auto" for an unknown checksum.
+def _published(value: object, extractor: str, modality: Modality) -> str:
+    """Return the path of the weight file that a parameter names by its published or recorded checksum.
 
-    The value "untrained" is returned unchanged. An unknown checksum belongs to a file of the user, or to a published
-    file without a published checksum. The comparison of fingerprints decides between the two cases. Paths and URLs from
-    the file of a model count as unknown, because a SavedModel at such a path would be executed.
+    The value "untrained" is returned unchanged. The result is "auto" for paths and URLs from the file of a model,
+    because a SavedModel at such a path would be executed, and for unknown weights of VGGish, whose publisher states no
+    SHA-256. The comparison of fingerprints then decides.
+
+    Raises:
+        InputError: the checksum is unknown.
     """
     if not isinstance(value, str) or not _CHECKSUM.fullmatch(value):
         return "untrained" if value == "untrained" else "auto"
-    known = {weights.sha256: name for name, weights in WEIGHTS.items() if weights.sha256}
-    return next((str(weights_path(name)) for digest, name in known.items() if value.startswith(digest)), "auto")
+    if (name := recognize(value)) is None and "vggish" not in extractor:
+        raise InputError(
+            f"{modality}: the weights of {extractor} (SHA-256 {value[:16]}...) are neither published nor recorded "
+            "here; run `aadml weights get NAME` if `aadml weights list` has them, or pass features instead of files"
+        )
+    return str(weights_path(name)) if name else "auto"
 
 
 def _check_files(paths: Sequence[str]) -> None:

@@ -241,7 +241,7 @@ def verify(name: str) -> str:
     return checksum
 
 
-def recognize(checksum: str, path: Path) -> str | None:
+def recognize(checksum: str, path: Path | None = None) -> str | None:
     """Return the key of `WEIGHTS` with the published or recorded checksum of a file; None if there is no such key.
 
     Args:
@@ -256,7 +256,7 @@ def recognize(checksum: str, path: Path) -> str | None:
         if recorded.get(checksum) == entry.file or (entry.sha256 and checksum.startswith(entry.sha256)):
             return name
     by_md5 = {entry.md5: name for name, entry in WEIGHTS.items() if entry.md5}
-    return by_md5.get(file_digest(path, "md5")) if path.is_file() else None
+    return by_md5.get(file_digest(path, "md5")) if path and path.is_file() else None
 
 
 def _verify(entry: WeightFile, path: Path) -> None:

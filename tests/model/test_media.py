@@ -9,6 +9,7 @@ import aadml
 from aadml.feature_extraction.backbones import EXTRACTORS
 from aadml.feature_extraction.backbones.descriptors import log_mel
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.weights.table import WEIGHTS, verify
 from aadml.model import media
 
 
@@ -33,6 +34,28 @@ def test_weights_at_a_place_that_a_file_names_are_not_opened(asked_for, name, pl
     facts = replace(aadml.fit("synthetic:ave", method="cca").facts, features={"audio": origin})
     with pytest.raises(InputError, match="installed extractor differs"):
         media.extractor_of(facts, "audio")
+    assert asked_for["weights"] == "auto"
+
+
+def test_weights_are_found_by_their_recorded_checksum_and_otherwise_not_replaced(asked_for, tmp_path, monkeypatch):
+    monkeypatch.setenv("AADML_CACHE", str(tmp_path))
+    (tmp_path / "weights").mkdir()
+    file = tmp_path / "weights" / WEIGHTS["inception-v3-tf"].file
+    file.write_bytes(b"weights")
+    checksum = verify("inception-v3-tf")
+    fitted = aadml.fit("synthetic:ave", method="cca").facts
+
+    def facts(modality, name, weights):
+        return replace(fitted, features={modality: {"extractor": name, "parameters": {"weights": weights}}})
+
+    with pytest.raises(InputError, match="installed extractor differs"):
+        media.extractor_of(facts("visual", "inception-v3", checksum), "visual")
+    assert asked_for.pop("weights") == str(file)
+    with pytest.raises(InputError, match=r"weights of inception-v3 \(SHA-256 7{16}...\) are .* pass features"):
+        media.extractor_of(facts("visual", "inception-v3", "7" * 64), "visual")
+    assert not asked_for
+    with pytest.raises(InputError, match="installed extractor differs"):
+        media.extractor_of(facts("audio", "vggish", "7" * 64), "audio")
     assert asked_for["weights"] == "auto"
 
 

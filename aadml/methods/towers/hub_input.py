@@ -30,7 +30,8 @@ from aadml.feature_extraction.hub.networks import Preparation
 from aadml.feature_extraction.hub.saved_tower import SavedTower
 from aadml.feature_extraction.hub.snapshot import require_download_consent
 from aadml.feature_extraction.hub.towers import Kind, OpenedTower, blank_tower, open_tower, preparation_in
-from aadml.feature_extraction.media import Sound, Text
+from aadml.feature_extraction.media import Frames, Sound, Text
+from aadml.feature_extraction.media.decoding import decoder_versions
 from aadml.feature_extraction.weights.hub_names import expanded
 from aadml.methods.method import Method
 from aadml.methods.towers.adapters import MARK, add_adapters, linear_layers, merge_adapters
@@ -210,7 +211,7 @@ class HubInput(ResizedBuffers):
             return NetworkItems(waveforms, features.items, loading, make=preparation.items)
         if isinstance(features, MediaFiles):
             assert not isinstance(preparation.inputs, Text)
-            shortest = getattr(preparation, "minimum_seconds", 0.0)
+            shortest = preparation.minimum_seconds
             files = MediaFiles(
                 features.paths, features.items, preparation.inputs, shortest, loading.disk, features.failures,
                 features.known, features.segments,
@@ -266,8 +267,11 @@ class HubInput(ResizedBuffers):
         for value in self.network.state_dict().values():
             weights.update(value.cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
         architecture = {"config": self.saved.config, "pooling": self.saved.pooling}
-        versions = [version(name) for name in ("torch", "transformers")]
-        decides = [architecture, self.preparation.parameters, weights.hexdigest(), versions, self._device.type]
+        preparation, inputs = self.preparation, self.preparation.inputs
+        decoding = [inputs.edition, repr(inputs), preparation.minimum_seconds, decoder_versions()]
+        resizing = ["pillow"] if isinstance(inputs, Frames) else []
+        versions = [version(name) for name in ("torch", "transformers", *resizing)]
+        decides = [architecture, preparation.parameters, decoding, weights.hexdigest(), versions, self._device.type]
         return json.dumps(decides, sort_keys=True)
 
     @property

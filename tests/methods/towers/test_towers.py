@@ -2,6 +2,8 @@
 
 import csv
 import shutil
+from dataclasses import replace
+from importlib.metadata import version
 
 import av
 import h5py
@@ -19,7 +21,7 @@ from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.media import Frames
 from aadml.methods import METHODS
-from aadml.methods.towers import tower_learner
+from aadml.methods.towers import hub_input, tower_learner
 from aadml.methods.towers.hub_input import HubInput
 from aadml.methods.towers.options import FineTuning
 from aadml.runs.data import load_splits
@@ -121,6 +123,20 @@ def test_training_computes_the_vectors_of_frozen_networks_once(videos, settings,
     assert sum(computed) == 2 * 6  # sound and frames of the test clips, which are never read from the cache
     assert np.array_equal(again.embed(visual=paths(videos)), first.embed(visual=paths(videos)))
     assert sum(computed) == 2 * 6 + 2 * 6
+
+
+def test_vectors_of_another_decoding_are_not_read(networks, monkeypatch):
+    network = HubInput(f"hf:{networks['clip']}", "visual", FineTuning(), None)
+    found = {network._fingerprint()}
+    for change in (
+        lambda: monkeypatch.setattr(Frames, "edition", 99),
+        lambda: monkeypatch.setattr(hub_input, "decoder_versions", lambda: {"av": "0"}),
+        lambda: setattr(network, "preparation", replace(network.preparation, minimum_seconds=9.0)),
+        lambda: monkeypatch.setattr(hub_input, "version", lambda name: "0" if name == "pillow" else version(name)),
+    ):
+        change()
+        found.add(network._fingerprint())
+    assert len(found) == 5
 
 
 def test_the_audit_computes_the_vectors_of_a_network_and_does_not_read_them(videos, settings, tmp_path, monkeypatch):

@@ -8,6 +8,8 @@ import pytest
 import aadml
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
+from aadml.feature_extraction.hub.saved_tower import SavedTower
+from aadml.methods.architecture import Architecture
 from aadml.model.card import card
 
 
@@ -28,6 +30,18 @@ def test_it_says_what_scored_how(run):
                   "clips.h5 (60 train, 15 valid, 30 test clips; SHA-256 " + run.facts.data.sha256[:16],
                   "Protocol `inductive`, test split", "epoch", "Audit: not audited"):  # fmt: skip
         assert words in card, words
+
+
+def test_a_pretrained_network_inside_the_model_is_named_with_its_license(run):
+    tower = SavedTower("laion/clap", "abc", "cc-by-nc-4.0", {}, "projection", "0" * 64, 6)
+    for adapted, begin, end in (
+        ((), "pretrained network `laion/clap` at revision abc (license: cc-by-nc-4.0; ", "which is part of this model"),
+        (("layer",), "low-rank adapters of `laion/clap` at revision abc (license: cc-by-nc-4.0; ", "needed to load"),
+    ):
+        written = card(replace(run.facts, architecture=Architecture(audio=replace(tower, adapted=adapted))), None, "")
+        (line,) = [line for line in written.splitlines() if "laion/clap" in line]
+        assert line.startswith(f"- audio: {begin}SHA-256 of the weights")
+        assert end in line
 
 
 def test_names_are_shown_and_say_nothing_of_their_own(run):

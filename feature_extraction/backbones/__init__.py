@@ -197,9 +197,7 @@ def extractor(name: str, modality: str, options: JsonObject | None = None) -> Ex
         ) from error
     require_result(built, ExtractorFactory, f"{modality} extractor", name)
     if built.modality != modality:
-        raise InputError(
-            f"--{modality} {name} computes {built.modality} features; pass an extractor of {modality} features"
-        )
+        raise InputError(f"{name} computes {built.modality} features; pass an extractor of {modality} features")
     # the name with which the extractor can be built again
     return built if built.name in EXTRACTORS[modality] else replace(built, name=name)
 

@@ -62,7 +62,7 @@ def tower_of(snapshot: Snapshot, modality: str, kind: type[T]) -> T:
     if not isinstance(tower, kind):
         model_type = f"of type '{snapshot.model_type}'" if snapshot.model_type else "without a type"
         raise InputError(
-            f"--{modality} hf:{snapshot.model}: a model {model_type} has no known {modality} network; "
+            f"hf:{snapshot.model}: a model {model_type} has no known {modality} network; "
             f"choose a model of type {', '.join(known)}, or write an extractor (docs/encoders.md)"
         )
     return tower

@@ -212,8 +212,8 @@ class Gallery:
     @property
     def _may_be_rounded(self) -> bool:
         """Whether bfloat16 is tried: for cosines, on a processor with instructions for it, as known to torch 2.13."""
-        known: Callable[[], dict[str, Any]] = getattr(torch.cpu, "get_capabilities", dict)
-        return self.similarity == "cosine" and bool(known().get("avx512_bf16"))
+        known = getattr(torch.cpu, "get_capabilities", dict)()
+        return self.similarity == "cosine" and bool(known.get("avx512_bf16"))
 
     @cached_property
     def _rounded(self) -> tuple[Tensor, float]:

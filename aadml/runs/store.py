@@ -17,7 +17,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from aadml.feature_extraction.ground.atomic import append_all, flush_to_disk, refuse_links, write_bytes
+from aadml.feature_extraction.ground.atomic import (
+    append_all,
+    flush_to_disk,
+    refuse_links,
+    separate_hard_links,
+    write_bytes,
+)
 from aadml.feature_extraction.ground.checksummed_json import FileSum
 from aadml.feature_extraction.ground.errors import InputError, InUseError
 from aadml.feature_extraction.ground.locks import locked
@@ -27,8 +33,8 @@ FLUSH_SECONDS = 60.0
 """Shortest time between two flushes to the disk during training; the end of training flushes too."""
 
 _PARTIAL = re.compile(
-    r"\.(manifest|config|environment|evaluation|model|README|(state|best)-\d+)\.[a-z0-9_]{8}"
-    r"\.partial\.(json|yaml|safetensors|md)"
+    r"\.(manifest|config|environment|evaluation|metrics|model|README|(state|best)-\d+)\.[a-z0-9_]{8}"
+    r"\.partial\.(jsonl?|yaml|safetensors|md)"
 )
 
 
@@ -122,11 +128,12 @@ class RunStore:
         """Cut the log to its valid length, and remove files that a killed process left behind.
 
         Raises:
-            InputError: the log is missing, damaged or changed.
+            InputError: the log is missing, damaged or changed, or is a hard link and cannot be copied.
             OSError: the log cannot be cut, or a file cannot be removed.
         """
         counted = self.manifest.read_log()
         path = self.folder / LOG
+        separate_hard_links(path)
         if path.is_file() and path.stat().st_size != len(counted):
             os.truncate(path, len(counted))
         self._log, self._logged = hashlib.sha256(counted), len(counted)

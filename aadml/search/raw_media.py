@@ -16,6 +16,7 @@ from aadml.comparison.features import Modality
 from aadml.data.sources.media_files import MediaFiles
 from aadml.data.sources.waveforms import Waveforms
 from aadml.feature_extraction.feature_file.content import Texts
+from aadml.feature_extraction.ground.atomic import separate_hard_links
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.ground.file_content import content_of, stamp_of
 from aadml.feature_extraction.jobs.failures import ABSENT, Failure
@@ -64,6 +65,7 @@ def _vector_cache(path: Path) -> Iterator[sqlite3.Connection]:
     Raises:
         InputError: the cache is damaged, cannot be written, or contains more than plain tables and indexes.
     """
+    separate_hard_links(*(path.with_name(path.name + suffix) for suffix in ("", "-journal", "-wal", "-shm")))
     try:
         with closing(sqlite3.connect(path, isolation_level=None)) as cache:
             check_schema(cache)

@@ -3,6 +3,7 @@
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -97,6 +98,18 @@ def refuse_links(*places: Path) -> None:
         for path in chain([place], below):
             if path.is_symlink():
                 raise InputError(f"{path} is a symbolic link, and is not written; replace it by a file or a folder")
+
+
+def separate_hard_links(*places: Path) -> None:
+    """Replace each existing file that has other hard links by a copy, so that a write in place changes no other file.
+
+    Raises:
+        InputError: a copy cannot be written.
+    """
+    for place in places:
+        if place.is_file() and place.stat().st_nlink > 1:
+            with atomic_path(place) as temporary:
+                shutil.copyfile(place, temporary)
 
 
 def target_of(link: Path) -> Path:

@@ -6,7 +6,7 @@ import os
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from aadml.feature_extraction.ground.atomic import refuse_links
+from aadml.feature_extraction.ground.atomic import refuse_links, separate_hard_links
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.locks import WITHOUT_FLOCK, is_held, locked
 from aadml.feature_extraction.ledger.notes import Note, line_of_note
@@ -200,18 +200,9 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
             f"remove {folder} to decode its clips again, or choose another output"
         )
     refuse_links(folder)
-    with ExitStack() as stack:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            records, values = (stack.enter_context(_opened(folder / name)) for name in (RECORDS, VALUES))
-        except OSError as error:
-            raise InputError(
-                f"{folder} cannot be written ({error.strerror or error}); choose another output"
-            ) from error
-        busy = (
-            "another extraction is writing this file; wait until the extraction has finished, or choose another output"
-        )
-        stack.enter_context(locked(records.fileno(), folder / _LOCK, f"{folder / RECORDS}: {busy}"))
+    with _locked(folder):
+        separate_hard_links(folder / RECORDS, folder / VALUES)
+    with _locked(folder) as records, _opened(folder / VALUES) as values:
         ledger = Ledger(records, values, str(folder / RECORDS))
         try:
             yield ledger
@@ -236,8 +227,20 @@ def is_in_use(records: Path) -> bool:
     return False
 
 
+@contextmanager
+def _locked(folder: Path) -> Iterator[BinaryIO]:
+    busy = "another extraction is writing this file; wait until the extraction has finished, or choose another output"
+    records = folder / RECORDS
+    with _opened(records) as file, locked(file.fileno(), folder / _LOCK, f"{records}: {busy}"):
+        yield file
+
+
 def _opened(path: Path) -> BinaryIO:
-    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666), "r+b")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666), "r+b")
+    except OSError as error:
+        raise InputError(f"{path} cannot be written ({error.strerror or error}); choose another output") from error
 
 
 def _write_at(file: BinaryIO, data: bytes, position: int) -> None:

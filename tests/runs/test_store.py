@@ -280,3 +280,18 @@ def test_the_log_is_not_written_through_a_link_that_replaces_it(folder, tmp_path
         with pytest.raises(InputError, match=f"{LOG} cannot be written"):
             store.append(b"one\n")
     assert not victim.read_bytes()
+
+
+def test_the_log_is_not_written_through_a_hard_link(folder, tmp_path):
+    with new_run(folder) as store:
+        store.append(b"one\n")
+        store.commit({})
+    victim, log = tmp_path / "mine", folder / LOG
+    victim.write_bytes(b"one\nof many\n")
+    log.unlink()
+    log.hardlink_to(victim)
+    with open_run(folder) as store:
+        store.append(b"two\n")
+        store.commit({})
+    assert victim.read_bytes() == b"one\nof many\n"
+    assert log.read_bytes() == b"one\ntwo\n"

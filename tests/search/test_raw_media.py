@@ -207,3 +207,17 @@ def test_a_cache_of_another_content_is_refused(tmp_path, statement, reason):
             database.executescript(statement)
     with pytest.raises(DamagedFileError, match=f"cannot be used as a cache of vectors .{reason}.; remove this file"):
         of_raw_media(tmp_path, tmp_path / "i", _Lengths(), work)
+
+
+@pytest.mark.parametrize("suffix", ["", "-journal", "-wal", "-shm"])
+def test_the_cache_of_vectors_is_not_written_through_a_hard_link(tmp_path, suffix):
+    write_wav(tmp_path / "a.wav", np.ones(32_000))
+    of_raw_media(tmp_path, tmp_path / "i", _Lengths(), Work(tmp_path))
+    write_wav(tmp_path / "b.wav", np.zeros(32_000))
+    cache, victim = tmp_path / f"vectors.sqlite{suffix}", tmp_path / "mine"
+    victim.write_bytes(b"mine" * 8192 if suffix else cache.read_bytes())
+    before = victim.read_bytes()
+    cache.unlink(missing_ok=True)
+    cache.hardlink_to(victim)
+    of_raw_media(tmp_path, tmp_path / "i", _Lengths(), Work(tmp_path))
+    assert victim.read_bytes() == before

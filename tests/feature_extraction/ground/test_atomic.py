@@ -11,6 +11,7 @@ from aadml.feature_extraction.ground.atomic import (
     refuse_links,
     refuse_other_kind,
     remove_leftovers,
+    separate_hard_links,
     write_bytes,
     write_text,
 )
@@ -219,3 +220,16 @@ def test_links_are_refused_at_a_path_and_below_it(tmp_path):
             with pytest.raises(InputError, match=f"{link} is a symbolic link, and is not written; replace it by a"):
                 refuse_links(checked)
         place.unlink()
+
+
+def test_a_file_with_other_hard_links_becomes_a_file_of_its_own(tmp_path):
+    file, other, link = (tmp_path / name for name in ("file", "other", "link"))
+    file.write_text("text")
+    before = file.stat().st_ino
+    separate_hard_links(file, tmp_path / "absent", tmp_path)
+    assert file.stat().st_ino == before
+    other.hardlink_to(file)
+    link.symlink_to(tmp_path / "absent")
+    separate_hard_links(file, link)
+    assert (file.read_text(), file.stat().st_nlink, other.stat().st_ino) == ("text", 1, before)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link", "other"]

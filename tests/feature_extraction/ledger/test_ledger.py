@@ -190,3 +190,13 @@ def test_no_file_outside_a_work_folder_is_written_through_a_link(tmp_path, name)
     assert victim.read_text() == "mine" if name else not [*victim.iterdir()]
     assert link.is_symlink()
     assert [path.name for path in work.iterdir()] == ([name.split("/")[0]] if name else [])
+
+
+def test_no_file_outside_a_work_folder_is_written_through_a_hard_link(tmp_path):
+    for file in filled(tmp_path / "work"):
+        (tmp_path / file.name).hardlink_to(file)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    with open_ledger(tmp_path / "work") as ledger:
+        append(ledger, 3)
+        assert len(ledger) == 4
+    assert {path: path.read_bytes() for path in before} == before

@@ -174,7 +174,7 @@ def load_encoder(
                 )
         state = {name: torch.tensor(values) for name, values in record.scaling.items()}
         return plain_encoder(record.features, record.dimensions, load_scaling(state, Inputs()))
-    place = folder / record.path
+    place = folder.absolute() / record.path
     try:
         loaded = model if isinstance(model, Model) else load(model or place)
     except InputError as error:

@@ -3,6 +3,7 @@
 import csv
 import itertools
 import shutil
+from pathlib import Path
 from types import SimpleNamespace
 
 import cv2
@@ -13,8 +14,9 @@ import aadml
 from aadml.feature_extraction.backbones import extractor
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.feature_extraction.hub import snapshot
+from aadml.model import sharing
 from aadml.search import Index, encoders
-from aadml.search.facts import PlainRecord
+from aadml.search.facts import ModelReference, PlainRecord
 from tests.feature_extraction.hub import tiny
 from tests.sound_files import tone, write_wav
 
@@ -199,3 +201,10 @@ def test_a_network_that_an_index_names_is_not_downloaded(monkeypatch):
     encoder = SimpleNamespace(facts=facts, space=lambda modality: None)
     with pytest.raises(InputError, match="hf:stranger/huge@abc was not opened, because the address comes from a file"):
         encoders.PlainEncoder.other_tower(encoder, "text", "visual")
+
+
+def test_a_model_that_an_index_names_is_not_downloaded(monkeypatch):
+    monkeypatch.setattr(sharing, "downloaded", lambda name: pytest.fail(f"downloaded {name}"))
+    record = ModelReference(path="hf:stranger/model", digest="")
+    with pytest.raises(InputError, match="/hf:stranger/model does not exist"):
+        encoders.load_encoder(record, Path())

@@ -22,6 +22,7 @@ from aadml.feature_extraction.ground.validation import checked
 from aadml.methods import METHODS
 from aadml.methods.inputs import STANDARD, Inputs, Scaling, load_scaling
 from aadml.methods.method import Context, Method, MethodFactory
+from aadml.methods.towers.hub_input import HubInput
 from aadml.methods.towers.options import PretrainedOptions
 from aadml.methods.towers.tower_learner import towered
 from aadml.methods.training.learned_method import LearnedMethod
@@ -130,17 +131,22 @@ def _build(facts: Facts, device: torch.device) -> Method:
 def _checked_build(facts: Facts, state: Mapping[str, Tensor], device: torch.device) -> Method:
     """Build a method after a trial on the meta device, which allocates no memory.
 
-    For a `LearnedMethod`, the trial compares names and shapes with the tensors of `state`. A method with an adapted
-    network is built without a trial, since the weights of this network are in another file.
+    For a `LearnedMethod`, the trial compares names and shapes with the tensors of `state`. Of a network with adapters,
+    the trial compares only the adapters, because the weights of this network are in another file.
     """
-    towers = (facts.architecture.tower(modality) for modality in facts.modalities)
-    if not any(tower is not None and tower.adapted for tower in towers):
-        meta = torch.device("meta")
-        with meta, _few_parameters(4 * len(state) + 1000), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            trial = _build(facts, meta)
-            if isinstance(trial, LearnedMethod):
-                trial.load({name: value.to(meta) for name, value in state.items()})
+    meta, saved = torch.device("meta"), facts.architecture
+    audio, visual, text = (tower and replace(tower, adapted=()) for tower in (saved.audio, saved.visual, saved.text))
+    blank = replace(saved, audio=audio, visual=visual, text=text)
+    with meta, _few_parameters(4 * len(state) + 10_000), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        trial = _build(replace(facts, architecture=blank), meta)
+        if isinstance(trial, LearnedMethod):
+            for part in (part for part in trial.learner.modules() if isinstance(part, HubInput)):
+                tower = saved.tower(part.modality)
+                if tower is not None and tower.adapted:
+                    part.saved = tower
+                    part._add_adapters()
+            trial.load({name: value.to(meta) for name, value in state.items()})
     return _build(facts, device)
 
 

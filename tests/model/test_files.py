@@ -84,11 +84,18 @@ def of_endless_bert(facts):
     }  # fmt: skip
 
 
+def with_unused_adapters(facts):
+    tower = {"model": "a/b", "revision": None, "license": "", "config": {}, "pooling": "mean", "weights": "0" * 64}
+    facts["architecture"]["audio"] = tower | {"dimension": 8, "adapted": ["q"]}
+    in_network(hidden=[20000, 20000])(facts)
+
+
 CAPTIONS = Path(__file__).parent.parent / "second_edition" / "files" / "model_of_captions"
 MISMATCHES = {
     "an endless loop of layers": ("captions", of_endless_bert),
     "a network of 12.8 GB": ("pairs", in_network(hidden=[40000, 40000])),
     "a network of 10^18 units": ("pairs", in_network(hidden=[10**9, 10**9])),
+    "a network of 1.6 GB, and adapters": ("pairs", with_unused_adapters),
     "another width": ("pairs", in_network(hidden=[33])),
     "another depth": ("pairs", in_network(hidden=[32, 32])),
     "no number": ("pairs", in_network(hidden="wide")),

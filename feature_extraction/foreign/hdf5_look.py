@@ -17,7 +17,7 @@ import h5py
 import numpy as np
 
 _FREE = 1 << 26  # declared bytes that are always allowed
-_RATIO = 200  # declared bytes per stored byte; a higher ratio is a decompression bomb
+_RATIO = 200  # declared bytes per byte of the file; a higher ratio is a decompression bomb
 _CHUNK = 1 << 28  # bytes of the largest chunk
 _OBJECTS = 100_000
 _CHUNKS = 1_000_000
@@ -42,11 +42,12 @@ def look(path: str) -> None:
 
 
 class _Walk:
-    """State of the inspection: visited objects, and the number of bytes of text that may still be read."""
+    """State of the inspection. An object counts once under each of its names, since it can be read under each."""
 
     def __init__(self, size: int) -> None:
+        self._size = size
         self._text = 4 * size + _FREE // 4  # bytes of text that a file of this size may contain
-        self._seen: set[Any] = set()
+        self._names = self._declared = 0
 
     def group(self, top: h5py.Group) -> None:
         """Inspect a group and all objects below the group; raise UnsafeFile for the first problem."""
@@ -56,13 +57,8 @@ class _Walk:
             self._attributes(group)
             for name in group:
                 member = _linked(group, name)
-                if member is None:
-                    continue
-                where = h5py.h5o.get_info(member.id)
-                if (where.fileno, where.addr) in self._seen:
-                    continue
-                self._seen.add((where.fileno, where.addr))
-                if len(self._seen) > _OBJECTS:
+                self._names += 1
+                if self._names > _OBJECTS:
                     raise UnsafeFile(f"the file contains more than {_OBJECTS:,} objects")
                 if isinstance(member, h5py.Group):
                     waiting.append(member)
@@ -88,10 +84,13 @@ class _Walk:
         self._attributes(dataset)
         if dataset.shape is None:
             return
-        stored, item = dataset.id.get_storage_size(), dataset.id.get_type().get_size()
+        item = dataset.id.get_type().get_size()
         declared = int(np.prod([int(length) for length in dataset.shape], dtype=object)) * item
-        if declared > max(_FREE, _RATIO * stored):
-            raise UnsafeFile(f"{name} declares {declared:,} bytes, but stores {stored:,}")
+        self._declared += declared
+        if self._declared > max(_FREE, _RATIO * self._size):
+            raise UnsafeFile(
+                f"the arrays up to {name} declare {self._declared:,} bytes, but the file has {self._size:,}"
+            )
         if dataset.chunks is not None:
             self._chunks(dataset, item)
         if h5py.check_string_dtype(dataset.dtype) is not None and dataset.size:
@@ -122,14 +121,12 @@ def _blocks(dataset: h5py.Dataset, rows: int) -> Any:
 
 
 def _linked(group: h5py.Group, name: str) -> Any:
-    """Return the object with a name; None for a soft link, because the target is inspected under its own name."""
+    """Return the object with a name, or the target of a link."""
     link = group.get(name, getlink=True)
     if isinstance(link, h5py.ExternalLink):
         raise UnsafeFile(f"{group.name.rstrip('/')}/{name} is a link to another file, which is not followed")
-    if isinstance(link, h5py.SoftLink):
-        if group.get(name) is None:
-            raise UnsafeFile(f"{group.name.rstrip('/')}/{name} is a link without a target")
-        return None
+    if isinstance(link, h5py.SoftLink) and group.get(name) is None:
+        raise UnsafeFile(f"{group.name.rstrip('/')}/{name} is a link without a target")
     return group[name]
 
 

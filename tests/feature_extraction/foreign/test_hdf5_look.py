@@ -17,11 +17,21 @@ def chunked(length, size):
     return lambda file: file.create_dataset("a", (length,), "f4", chunks=(size,))
 
 
-def stored(length):
+def both(length, second):
     def write(file):
-        file.create_dataset("a", (length,), "f4", chunks=(100,))[:100] = 1
+        file.create_dataset("g/a", (length,), "f4", chunks=(10,))
+        second(file, length)
 
     return write
+
+
+SECOND = {
+    "another array": lambda file, length: file.create_dataset("h/a", (length,), "f4", chunks=(10,)),
+    "a hard link": lambda file, _: file.create_group("h").__setitem__("a", file["g/a"]),
+    "a soft link": lambda file, _: file.__setitem__("h/a", h5py.SoftLink("/g/a")),
+    "a group's hard link": lambda file, _: file.__setitem__("h", file["g"]),
+    "a group's soft link": lambda file, _: file.__setitem__("h", h5py.SoftLink("/g")),
+}
 
 
 def groups(count):
@@ -42,8 +52,18 @@ def texts(length):
 @pytest.mark.parametrize(
     ("limits", "allowed", "refused", "says"),
     [
-        ({"_FREE": 1000}, chunked(250, 10), chunked(251, 10), "/a declares 1,004 bytes, but stores 0"),
-        ({"_FREE": 0, "_RATIO": 3}, stored(300), stored(301), "/a declares 1,204 bytes, but stores 400"),
+        (
+            {"_FREE": 1000, "_RATIO": 0},
+            chunked(250, 10),
+            chunked(251, 10),
+            "the arrays up to /a declare 1,004 bytes, but the file has 20",
+        ),
+        (
+            {"_FREE": 0, "_RATIO": 60},
+            chunked(300, 10),
+            chunked(301, 10),
+            "the arrays up to /a declare 1,204 bytes, but the file has 20",
+        ),
         ({"_CHUNK": 40}, chunked(30, 10), chunked(30, 11), "/a is stored in 3 chunks of 44 bytes, more than allowed"),
         ({"_CHUNKS": 3}, chunked(30, 10), chunked(31, 10), "/a is stored in 4 chunks of 40 bytes, more than allowed"),
         ({"_OBJECTS": 3}, groups(3), groups(4), "the file contains more than 3 objects"),
@@ -64,8 +84,7 @@ def texts(length):
 def test_what_is_just_allowed_passes_and_one_more_is_refused(tmp_path, monkeypatch, limits, allowed, refused, says):
     for name, value in limits.items():
         monkeypatch.setattr(hdf5_look, name, value)
-    if says.startswith("/text"):
-        monkeypatch.setattr(hdf5_look.os.path, "getsize", lambda _: 20)
+    monkeypatch.setattr(hdf5_look.os.path, "getsize", lambda _: 20)
     monkeypatch.setattr(hdf5_look, "_limit", lambda _: None)
     for name, write in (("allowed", allowed), ("refused", refused)):
         with h5py.File(tmp_path / name, "w") as file:
@@ -107,14 +126,35 @@ def test_the_process_has_limits_on_time_memory_and_core_files(monkeypatch, hard,
     assert limit == (most or pytest.approx(used + 2**29, abs=2**24))
 
 
-def test_files_may_declare_64_mebibytes_or_200_times_what_they_store(tmp_path, monkeypatch):
+@pytest.mark.parametrize("second", SECOND)
+def test_an_array_counts_once_under_each_of_its_names(tmp_path, monkeypatch, second):
+    monkeypatch.setattr(hdf5_look, "_limit", lambda _: None)
+    monkeypatch.setattr(hdf5_look, "_FREE", 1000)
+    monkeypatch.setattr(hdf5_look, "_RATIO", 0)
+    answers = []
+    for length in (125, 126):
+        with h5py.File(tmp_path / "f", "w") as file:
+            both(length, SECOND[second])(file)
+        answers.append(hdf5_look.main(str(tmp_path / "f"), 1.0))
+    assert answers[0] == ""
+    assert " declare 1,008 bytes, but the file has " in answers[1]
+
+
+def test_a_group_that_contains_itself_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr(hdf5_look, "_limit", lambda _: None)
+    with h5py.File(tmp_path / "f", "w") as file:
+        file["g/h"] = file["/"]
+    assert hdf5_look.main(str(tmp_path / "f"), 1.0) == "the file contains more than 100,000 objects"
+
+
+def test_files_may_declare_64_mebibytes_or_200_times_their_size(tmp_path, monkeypatch):
     monkeypatch.setattr(hdf5_look, "_limit", lambda _: None)
     problems = []
-    for stored, declared in ((0, 1 << 26), (0, (1 << 26) + 1), (1 << 19, 200 << 19), (1 << 19, (200 << 19) + 1)):
+    for size, declared in ((0, 1 << 26), (0, (1 << 26) + 1), (1 << 19, 200 << 19), (1 << 19, (200 << 19) + 1)):
+        monkeypatch.setattr(hdf5_look.os.path, "getsize", lambda _, size=size: size)
         with h5py.File(tmp_path / "f", "w") as file:
-            dataset = file.create_dataset("a", (declared,), "u1", chunks=(1 << 19,))
-            dataset[:stored] = 1
-        problems.append(hdf5_look.main(str(tmp_path / "f"), 1.0))
+            file.create_dataset("a", (declared,), "u1", chunks=(1 << 19,))
+        problems.append(hdf5_look.main(str(tmp_path / "f"), 1.0).partition(" declare ")[2])
     assert problems == [
-        "", "/a declares 67,108,865 bytes, but stores 0", "", "/a declares 104,857,601 bytes, but stores 524,288",
+        "", "67,108,865 bytes, but the file has 0", "", "104,857,601 bytes, but the file has 524,288",
     ]  # fmt: skip

@@ -1,7 +1,6 @@
 """Writer of a ledger and index of its records, for one process at a time."""
 
 import fcntl
-import json
 import os
 import time
 import zlib
@@ -17,9 +16,9 @@ from numpy.typing import NDArray
 from aadml.feature_extraction.ground.atomic import refuse_links, separate_hard_links
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.locks import WITHOUT_FLOCK, is_held, locked
-from aadml.feature_extraction.ledger.notes import Note, line_of_note
+from aadml.feature_extraction.ledger.notes import Note, NoteLine, line_of_note
 from aadml.feature_extraction.ledger.positions import Positions
-from aadml.feature_extraction.ledger.records import Block, Record, body_of, key_of, key_of_line, line_of, read_line
+from aadml.feature_extraction.ledger.records import Block, Record, key_of, key_of_line, line_of, read_line
 
 RECORDS, VALUES = "records.jsonl", "values.f32"
 _OLD = "ledger.jsonl"
@@ -65,10 +64,9 @@ class Ledger:
         if self._contents is None:
             self._contents = Positions()
             for _, position in self._positions.all():
-                line = json.loads(body_of(self._line(position)) or "{}")
-                if line and not line.get("reason"):
-                    key = key_of(*(str(line.get(name)) for name in ("content", "modality", "settings")))
-                    self._contents.add(key, position)
+                record = read_line(Record, self._line(position))
+                if record is not None and not record.reason:
+                    self._contents.add(key_of(record.content, record.modality, record.settings), position)
         for position in self._contents.of(key_of(content, modality, settings)):
             record = read_line(Record, self._line(position))
             if record and (record.content, record.modality, record.settings) == (content, modality, settings):
@@ -172,10 +170,12 @@ class Ledger:
             if key:
                 self._positions.add(key, self._end)
             self._end += len(line)
-        self._values_end = json.loads(body_of(last) or '{"end": 0}')["end"]
         os.ftruncate(self._records.fileno(), self._end)
-        if os.fstat(self._values.fileno()).st_size < self._values_end:
+        size, newest = os.fstat(self._values.fileno()).st_size, read_line(Record, last) or read_line(NoteLine, last)
+        self._values_end = newest.end if newest else size if last else 0
+        if size < self._values_end:
             self.forget_damaged()
+            self._values_end = size
         os.ftruncate(self._values.fileno(), self._values_end)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 
-from aadml.feature_extraction.ledger.records import NOTE, line_of, read_line
+from aadml.feature_extraction.ledger.records import NOTE, Size, line_of, read_line
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,10 @@ class Beginning:
     """
 
     at: float
-    clips: int
+    clips: Size
     command: str = ""
     folder: str = ""
-    total: int = 0
+    total: Size = 0
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class Progress:
     """
 
     at: float
-    done: int
-    reused: int = 0
-    failed: Mapping[str, int] = field(default_factory=dict)
+    done: Size
+    reused: Size = 0
+    failed: Mapping[str, Size] = field(default_factory=dict)
     finished: bool = False
     running: InitVar[object] = None
 
@@ -65,7 +65,7 @@ class NoteLine:
         progress: a note about the progress of a process; None for other notes.
     """
 
-    end: int
+    end: Size
     beginning: Beginning | None = None
     progress: Progress | None = None
 

@@ -2,19 +2,23 @@
 
 import hashlib
 import json
+import math
 import os
 import zlib
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import BinaryIO, NamedTuple, TypeVar
+from typing import Annotated, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
+from annotated_types import Interval, Len
 from numpy.typing import NDArray
 
 from aadml.feature_extraction.ground.errors import DamagedFileError
 from aadml.feature_extraction.ground.json_values import parse_as
 
 T = TypeVar("T")
+Size = Annotated[int, Interval(ge=0, le=2**62)]
+"""Number of bytes, rows or clips."""
 
 NOTE = 0
 """Key of a line that is a note instead of a record."""
@@ -32,13 +36,15 @@ class Block(NamedTuple):
         checksum: CRC-32 of the bytes.
     """
 
-    offset: int
-    shape: tuple[int, ...]
-    checksum: int
+    offset: Size
+    shape: Annotated[tuple[Size, ...], Len(1, 2)]
+    checksum: Annotated[int, Interval(ge=0, lt=2**32)]
 
     def read(self, file: BinaryIO) -> NDArray[np.float32] | None:
         """Read the values, (d,) or (t, d); None if values are missing or do not match the checksum."""
-        size = 4 * int(np.prod(self.shape))
+        size = 4 * math.prod(self.shape)
+        if size > os.fstat(file.fileno()).st_size:
+            return None
         data = os.pread(file.fileno(), size, self.offset)
         if len(data) < size or zlib.crc32(data) != self.checksum:
             return None
@@ -82,7 +88,7 @@ class Record:
     block: Block | None = None
     fingerprint: str = ""
     source: str = ""
-    end: int = field(default=0, compare=False)
+    end: Size = field(default=0, compare=False)
 
 
 def key_of(clip: str, modality: str, settings: str) -> int:
@@ -106,7 +112,7 @@ def key_of_line(line: bytes) -> int | None:
     if line[:_CHECKED] != b"%08x " % zlib.crc32(line[_CHECKED:-1]):
         return None
     try:
-        return int(line[_CHECKED : _BODY - 1], 16)
+        return int(b"0x" + line[_CHECKED : _BODY - 1], 16)  # without a sign
     except ValueError:
         return None
 

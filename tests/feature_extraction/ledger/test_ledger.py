@@ -1,6 +1,8 @@
 import fcntl
+import json
 import os
 import resource
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -200,3 +202,18 @@ def test_no_file_outside_a_work_folder_is_written_through_a_hard_link(tmp_path):
         append(ledger, 3)
         assert len(ledger) == 4
     assert {path: path.read_bytes() for path in before} == before
+
+
+@pytest.mark.parametrize("change", [{"end": 10**12}, {"end": "x"}, {"end": -4}, "no object", [1]])
+def test_an_impossible_size_in_the_last_line_changes_no_values(tmp_path, change):
+    records, values = filled(tmp_path)
+    *lines, last = records.read_bytes().splitlines(keepends=True)
+    content = json.loads(last[26:]) | change if isinstance(change, dict) else change
+    checked = last[9:26] + json.dumps(content).encode()
+    records.write_bytes(b"".join([*lines, b"%08x %s\n" % (zlib.crc32(checked), checked)]))
+    with open_ledger(tmp_path) as ledger:
+        assert values.stat().st_size == 36
+        append(ledger, 3)
+        assert ledger.find_content("none", "audio", "s") is None
+        for number in (0, 1, 3):
+            np.testing.assert_array_equal(found(ledger, number), [number, number + 1, number + 2])

@@ -67,3 +67,28 @@ def test_characters_that_are_not_unicode_are_replaced():
 @given(st.text(), st.text(), st.text())
 def test_no_key_is_that_of_notes(clip, modality, settings):
     assert key_of(clip, modality, settings) != NOTE
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"end": -4}, {"end": 2**63}, {"end": "x"}, {"block": (-4, (3,), 7)}, {"block": (0, (-1, 3), 7)},
+        {"block": (0, (), 7)}, {"block": (0, (1, 1, 3), 7)}, {"block": (0, (10**30,), 7)}, {"block": (0, (3,), -7)},
+    ],
+)  # fmt: skip
+def test_a_line_with_impossible_numbers_is_none(changes):
+    assert read_line(Record, line_of(5, replace(DESCRIBED, **changes))) is None
+
+
+def test_the_key_of_a_line_has_no_sign():
+    checked = b"-000000000000005 {}"
+    assert key_of_line(b"%08x %s\n" % (zlib.crc32(checked), checked)) is None
+
+
+@pytest.mark.parametrize("shape", [(3,), (10**12,), (10**9, 10**9)])
+def test_values_beyond_the_file_are_none(tmp_path, shape):
+    path = tmp_path / "values.f32"
+    path.write_bytes(bytes(8))
+    with path.open("rb") as file:
+        assert Block(0, shape, 0).read(file) is None
+        assert Block(4, (1,), zlib.crc32(bytes(4))).read(file) == [0.0]

@@ -77,10 +77,10 @@ class LazyGroup(click.Group):
         """
         from aadml.feature_extraction.ground.registry import suggestion
 
-        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            raise click.UsageError(f"'{args[0]}' is not a command; {suggestion(args[0], COMMANDS)}", ctx)
         _check_arguments(args)
         consent_to(args)  # a typed `module:name` may be imported; a name in a file needs --trust-code
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            raise click.UsageError(f"'{args[0]}' is not a command; {suggestion(args[0], COMMANDS)}", ctx)
         ctx.obj = [*args]  # the import of the command `list` rebinds the name `list`
         return super().resolve_command(ctx, args)
 

@@ -17,13 +17,14 @@ from os import PathLike, fspath
 from os.path import lexists
 from typing import Any
 
-from aadml.feature_extraction.ground.errors import InputError, UntrustedCodeError
+from aadml.feature_extraction.ground.errors import InputError, UntrustedCodeError, hidden
 
 _NAME = r"[^\W\d]\w*"
 _PLACE = re.compile(rf"{_NAME}(\.{_NAME})*:{_NAME}")
 _TYPED = re.compile(rf"(?:\w+-)*({_PLACE.pattern})(?:@\w+)?")
 _BETWEEN = re.compile(r"[=,+\s{}\[\]\"']+")
 _ADDRESS = re.compile(r"hf:|[^=/\s]+://")
+_SECRETS = re.compile(r"(?<=://)[^/?#]+@|\?[^#]+|#.+")
 _NO_MODULES = ("hf", "legacy", "ray", "synthetic")
 """Words before a colon that are not modules, but an extractor, a protocol, an engine or a data set."""
 
@@ -49,7 +50,8 @@ def place_of(value: object) -> str:
 def consent_to(*typed: object, paths: bool = False) -> None:
     """Consent, for the rest of this process, to import every `module:name` in values that a person typed.
 
-    Addresses among the values ("s3://bucket/clips.h5", "--data=hf:org/name") may be opened as well.
+    Addresses among the values ("s3://bucket/clips.h5", "--data=hf:org/name") may be opened as well. Error messages
+    contain these addresses without user, query and fragment, which may be secrets.
 
     Args:
         typed: texts ("aa-my_losses:mine", "loss=my_losses:mine"), and mappings or sequences of them. Paths, names of
@@ -58,7 +60,9 @@ def consent_to(*typed: object, paths: bool = False) -> None:
     """
     for value in typed:
         if isinstance(value, str):
-            _addresses.update(addresses_in(value))
+            for address in addresses_in(value):
+                _addresses.add(address)
+                hidden.update(_SECRETS.findall(address) if "://" in address else ())
             _names.update(() if paths else _names_in(value))
         elif isinstance(value, Mapping):
             consent_to(*value.values(), paths=paths)

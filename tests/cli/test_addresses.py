@@ -66,6 +66,10 @@ def test_refusals_do_not_show_secrets(address, tmp_path):
         ("evaluate", folder, "--cluster", "x"), ("evaluate", folder, "--data", address, "--cluster", "x"),
         ("index", address, "-o", "j", "--moments"), ("inspect", with_other), ("embed", folder, with_other, "-o", "e"),
         ("index", with_other, "-o", "i"), ("inspect", "http://[x/y?sig=SECRET"),
+        *((word, address) for word in ("verify", "status", "audit", "report", "search", "manifest", "evaluate")),
+        ("merge", address, "x.h5", "-o", "y.h5"), ("embed", address, "c.h5", "-o", "e"), ("train", "--resume", address),
+        ("export", folder, "-o", address), ("evaluate", "--embeddings", address), ("index", "c.h5", "-o", address),
+        ("train", "--data", address, "--config", address), ("index", address, "-o", "j", "--model", address),
     ]:  # fmt: skip
         code, *output = run(*words)
         assert code == 2, words

@@ -1,5 +1,6 @@
 import contextvars
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -154,3 +155,14 @@ def test_a_path_of_a_public_function_is_consent_to_its_address_and_to_no_name():
     inherit(parent)
     require_address_consent("memory://a", "memory://a")
     assert not is_consented("c:d")
+
+
+def test_messages_do_not_show_the_secrets_of_typed_addresses():
+    address = "memory://{}host/clips.h5{}"
+    consent_to(address.format("me:secret@", "?sig=a"), f"--data={address.format('', '?sig=ab#/c')}", "hf:org/a#pool?y")
+    for text, shown in {
+        address.format("me:secret@", "?sig=a"): address.format("", ""),
+        str(Path(address.format("", "?sig=ab#/c"))): "memory:/host/clips.h5",
+        "clips.h5?sig=ab.work: hf:org/a#pool?y": "clips.h5.work: hf:org/a#pool?y",
+    }.items():
+        assert str(InputError(f"{text} is wrong; is it?")) == f"{shown} is wrong; is it?"

@@ -5,7 +5,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.markdown import inline
 from aadml.model.facts import Facts
 from aadml.retrieval.record import EvaluationRecord
@@ -43,12 +42,13 @@ def _code(name: object) -> str:
     return f"`{str(name).replace('`', '')}`"
 
 
-def _options(options: JsonObject) -> str:
+def _options(options: object) -> str:
     """Return options as text, such as "loss triplet, proxy identity, k 3".
 
     The text has the names of the sections `loss` and `proxy`, and then each option with a plain value. Options
     without a value are omitted. Lists, mappings and the options of sections are only in `model.json`.
     """
+    options = options if isinstance(options, Mapping) else {}
     sections = {key: value for key in ("loss", "proxy") if isinstance(value := options.get(key), Mapping)}
     plain = {key: value for key, value in options.items() if not isinstance(value, Mapping | list | tuple)}
     words = [f"{key} {section['name']}" for key, section in sections.items()]

@@ -180,7 +180,7 @@ def _mismatch_in(folder: Path) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (ValueError, TypeError, KeyError, RuntimeError, AttributeError, IndexError, MemoryError) as error:
+    except (ValueError, TypeError, LookupError, RuntimeError, AttributeError, ArithmeticError, MemoryError) as error:
         raise DamagedFileError(
             f"{folder / FACTS} describes another model than {WEIGHTS} contains ({mismatch(error)}); restore both "
             "files from a copy"

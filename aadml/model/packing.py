@@ -40,7 +40,7 @@ def unpack_tensors(data: bytes, place: Path) -> Checkpoint:
     try:
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         return Checkpoint(load_tensors(data), json.loads(header.get("__metadata__", {}).get("facts", "{}")))
-    except (SafetensorError, ValueError, AttributeError) as error:
+    except (SafetensorError, ValueError, AttributeError, RecursionError) as error:
         raise DamagedFileError(
             f"{place} is not a complete safetensors file ({error}); restore the file from a copy, or create a new file"
         ) from error

@@ -112,8 +112,8 @@ def read_manifest(run: Path | RunManifest) -> RunManifest:
     values = {key: value for key, value in content.items() if key not in ("format", "version")}
     manifest = replace(read_as(RunManifest, {**values, "folder": "."}, path), folder=folder)  # any bytes in the path
     for name in manifest.files:
-        if name.startswith("/") or ".." in Path(name).parts:
-            raise InputError(f"{path} lists the file '{name}', which is outside the run folder; copy the run again")
+        if "\0" in name or name.startswith("/") or ".." in Path(name).parts:
+            raise InputError(f"{path} lists '{name}', which is not a file inside the run folder; copy the run again")
     return manifest
 
 

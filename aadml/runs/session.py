@@ -4,11 +4,14 @@ import json
 import math
 import time
 from pathlib import Path
+from typing import cast
 
 from aadml.feature_extraction.ground.atomic import remove_leftovers
+from aadml.feature_extraction.ground.errors import DamagedFileError
+from aadml.feature_extraction.ground.json_values import parse_object
 from aadml.methods.training.session import SILENT, Callbacks, Checkpoint, EpochWeights, Record, Session
 from aadml.model.packing import pack_tensors, unpack_tensors
-from aadml.runs.manifest import RunManifest, read_manifest
+from aadml.runs.manifest import LOG, RunManifest, read_manifest
 from aadml.runs.store import RunStore
 from aadml.runs.test_curve import Diagnosis, without_diagnosis
 
@@ -19,7 +22,23 @@ def read_records(run: Path | RunManifest) -> list[Record]:
     Raises:
         InputError: the folder is not a run, or the log is missing or damaged.
     """
-    return [json.loads(line) for line in read_manifest(run).read_log().splitlines()]
+    manifest = read_manifest(run)
+    return [_record(line, manifest.folder / LOG) for line in manifest.read_log().splitlines()]
+
+
+def _record(line: bytes, log: Path) -> Record:
+    record = parse_object(line, log)
+    wrong = [key for key, value in record.items() if key != "stage" and not _is_number(value)]
+    if wrong or "epoch" not in record:
+        raise DamagedFileError(
+            f"{log} is damaged, as {wrong[0] if wrong else 'epoch'} of an epoch is not a number; restore the file from "
+            "a copy"
+        )
+    return cast(Record, record)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**63)
 
 
 def read_curves(run: Path | RunManifest) -> list[Record]:

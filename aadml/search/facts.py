@@ -120,7 +120,7 @@ def read_facts(database: sqlite3.Connection, path: Path) -> IndexFacts:
     try:
         rows = database.execute("SELECT name, value FROM meta WHERE name != ?", (_REMOVED,))
         content = {name: json.loads(value) for name, value in rows}
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise DamagedFileError(
             f"{path}: the metadata of the index are damaged ({error}); build the index again"
         ) from error

@@ -124,7 +124,7 @@ def _noted(path: Path) -> dict[str, str] | None:
         keys = content.keys() == {"data", "sha256"}
         lists = [[part] if isinstance(part, str) else part for part in content.values()]
         return dict(zip(*lists, strict=True)) if keys else None
-    except (OSError, ValueError, TypeError, AttributeError):
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return None
 
 

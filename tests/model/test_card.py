@@ -62,7 +62,8 @@ def test_no_text_of_a_file_begins_a_line_or_ends_a_code_span(run):
         facts, label=forged, similarity=forged, selected_epoch=2,
         method=replace(facts.method, name=forged),
         training=replace(facts.training, optimizer=forged),
-        features={"audio": {"extractor": forged, "parameters": {forged: forged}}, "visual": {"extractor": [forged]}},
+        features={"audio": {"extractor": forged, "parameters": {forged: forged}},
+                  "visual": {"extractor": [forged], "parameters": 5}},
         data=replace(facts.data, name=forged, sha256=forged, clips={forged: 1}, notes=(forged,)),
     )  # fmt: skip
     (scores, *_) = record.directions.values()

@@ -99,6 +99,7 @@ MISMATCHES = {
     "another width": ("pairs", in_network(hidden=[33])),
     "another depth": ("pairs", in_network(hidden=[32, 32])),
     "no number": ("pairs", in_network(hidden="wide")),
+    "a dropout of 10^308": ("pairs", in_network(dropout=1e308)),
     "a negative width": ("pairs", in_network(hidden=[-1])),
     "an endless loop of blocks": ("bic-net", in_method(depth=1_000_000)),
     "more dimensions": ("pairs", lambda facts: facts["dimensions"].update(audio=10**12)),

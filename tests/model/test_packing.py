@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save
 
 from aadml.feature_extraction.ground.errors import DamagedFileError
 from aadml.methods.training.session import Checkpoint
@@ -20,7 +21,10 @@ def test_equal_content_has_equal_bytes_and_comes_back():
     assert all(torch.equal(unpacked.tensors[name], tensor) for name, tensor in tensors.items())
 
 
-@pytest.mark.parametrize("data", [b"", b"no safetensors", pack_tensors(Checkpoint({"a": torch.ones(3)}))[:-1]])
+@pytest.mark.parametrize("data", [
+    b"", b"no safetensors", pack_tensors(Checkpoint({"a": torch.ones(3)}))[:-1],
+    (99_999).to_bytes(8, "little") + b"[" * 99_999, save({"a": torch.ones(3)}, {"facts": "[" * 99_999}),
+], ids=["empty", "other", "cut", "deep header", "deep facts"])  # fmt: skip
 def test_incomplete_bytes_are_refused_with_their_place(data):
     with pytest.raises(DamagedFileError, match="weights is not a complete safetensors file"):
         unpack_tensors(data, Path("weights"))

@@ -3,9 +3,10 @@
 import pytest
 import torch
 
+from aadml.feature_extraction.ground.errors import DamagedFileError
 from aadml.methods.training.session import Checkpoint
 from aadml.runs import store as stores
-from aadml.runs.session import RunSession
+from aadml.runs.session import RunSession, read_records
 from aadml.runs.store import new_run, open_run
 from tests.runs.planted import own
 
@@ -50,3 +51,15 @@ def test_the_seconds_of_a_session_are_those_of_the_run_so_far_and_its_own(folder
     with new_run(folder) as store:
         store.commit({}, seconds=50.0)
         assert 50 <= RunSession(store).seconds < 100
+
+
+@pytest.mark.parametrize("line", [
+    b"not json", b'["a"]', b'{"loss": 1.0}', b'{"epoch": "x"}', b'{"epoch": 1, "loss": null}',
+    b'{"epoch": 1, "steps": 1%s}' % (b"0" * 400), b"[" * 100_000,
+])  # fmt: skip
+def test_a_log_that_does_not_describe_epochs_is_damaged(folder, line):
+    with new_run(folder) as store:
+        store.append(line + b"\n")
+        store.commit({})
+    with pytest.raises(DamagedFileError, match=r"metrics\.jsonl is damaged"):
+        read_records(folder)

@@ -1,5 +1,6 @@
 """Consistency checks of the content of a feature file: counts, shapes, types, unique names."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +15,8 @@ from aadml.feature_extraction.feature_file.names import MODALITIES, check_modali
 from aadml.feature_extraction.feature_file.rows import FeatureRows, ModalityRows
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.manifest import SPLITS
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def check(content: FeatureFile, place: str) -> None:
@@ -93,6 +96,9 @@ def _check_clips(content: FeatureFile, n: int, place: str) -> None:
     for key, values in lists.items():
         if len(values) != n:
             raise InputError(f"{place}: {key} has {len(values)} rows, but there are {n} ids; write one row per id")
+    for key, values in (lists | {"/id": content.ids, "/class_names": content.class_names}).items():
+        if wrong := next(filter(_SURROGATE.search, values), ""):
+            raise InputError(f"{place}: {key} contains {wrong!r}, which is not valid Unicode; correct this text")
     if content.shard is not None:
         _require(f"{place}: /shard_rows", content.shard.rows, np.int64, n)
     for name, fingerprints in content.fingerprints.items():

@@ -81,10 +81,9 @@ class Columns:
             rows, texts = np.repeat(np.arange(len(texts)), texts.shape[1]), texts.reshape(-1, texts.shape[2])
         is_index = rows.dtype.kind in "iu" and rows.shape == texts.shape[:1]
         if not is_index or not np.isin(rows, np.arange(clips)).all():
-            count = len(texts) if texts.ndim else 0
             span = f" from {rows.min()} to {rows.max()}" if is_index else ""
             raise InputError(
-                f"{self.path}: {TEXT_ROW} contains {rows.dtype} {rows.shape}{span}, but must contain {count} clip "
+                f"{self.path}: {TEXT_ROW} contains {rows.dtype} {rows.shape}{span}, but must contain {len(texts)} clip "
                 f"numbers from 0 to {clips - 1}, one for each text; correct these numbers"
             )
         return texts, rows.astype(np.int64)
@@ -106,7 +105,8 @@ def read_columns(path: str | os.PathLike[str], named: Mapping[str, str] | None =
         named: modality -> key, for modalities whose key differs from the name of the modality.
 
     Raises:
-        InputError: the file cannot be read, lacks a named key, or lists an invalid modality name.
+        InputError: the file cannot be read, lacks a named key, lists an invalid modality name, or has a modality
+            without rows.
     """
     if is_table(Path(path)):
         keys, read = table_keys(path), table_arrays
@@ -123,6 +123,8 @@ def read_columns(path: str | os.PathLike[str], named: Mapping[str, str] | None =
     masks = {name: f"{key}{PRESENT}" for name, key in places.items() if name not in BESIDE}
     masks = {name: key for name, key in masks.items() if key in keys}
     arrays = read(path, tuple(dict.fromkeys((*places.values(), *masks.values()))))
+    for key in (key for name, key in places.items() if name not in BESIDE and not arrays[key].ndim):
+        raise InputError(f"{path}: '{key}' is a single value, but must have one row per clip; write one row per clip")
     columns = Columns(
         str(path),
         {name: arrays[key] for name, key in places.items() if name not in BESIDE},

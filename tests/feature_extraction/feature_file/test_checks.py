@@ -52,6 +52,12 @@ from tests.feature_extraction.contents import content, nine_clips, timed, with_t
             "/fingerprint/audio is uint8 (3, 2), but must be uint8 (4, width)",
         ),
         ({"splits": ("train", "train", "exam", "test")}, "/split contains 'exam'; choose from train, valid, test"),
+        (
+            {"ids": ("a", "b", "c\ud800", "d")},
+            "/id contains 'c\\ud800', which is not valid Unicode; correct this text",
+        ),
+        ({"class_names": ("a", "\udcff")}, "/class_names contains '\\udcff', which is not valid Unicode"),
+        ({"columns": {"speaker": ("x", "", "\ud800", "")}}, "/column/speaker contains '\\ud800'"),
         ({"columns": {"speaker": ("x",)}}, "/column/speaker has 1 rows"),
         (
             {"sequences": dict.fromkeys(("text", "pose"), Timeline(np.ones((1, 1), np.float32), np.arange(5)))},

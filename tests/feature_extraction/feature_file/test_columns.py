@@ -28,6 +28,12 @@ def test_a_missing_named_key_is_refused(tmp_path):
         columns(tmp_path, {"flow": "raft"}, audio=AUDIO)
 
 
+@pytest.mark.parametrize("value", [np.array(1.0), np.array("clip.wav")])
+def test_a_modality_of_a_single_value_is_refused(tmp_path, value):
+    with pytest.raises(InputError, match=r"c\.npz: 'visual' is a single value, but must have one row per clip; write"):
+        columns(tmp_path, audio=AUDIO, visual=value)
+
+
 def test_the_singular_key_is_preferred():
     assert [written_as("label", keys) for keys in (["label", "labels"], ["labels"], [])] == ["label", "labels", "label"]
     assert written_as("audio", ["audios"]) == "audio"
@@ -57,8 +63,6 @@ def test_several_texts_are_those_of_a_third_axis_or_of_text_row(tmp_path):
             InputError, match=rf"c\.npz: 'text' has 3 rows, but there are {clips} clips; store the texts"
         ):
             columns(tmp_path, text=np.ones((3, 2, 5))).several_texts(clips)
-    with pytest.raises(InputError, match="but must contain 0 clip numbers from 0 to 1, one"):
-        columns(tmp_path, text=np.array(1.0), text_row=np.array([0])).several_texts(2)
 
 
 @pytest.mark.parametrize(

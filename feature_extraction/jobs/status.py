@@ -1,6 +1,7 @@
 """Status of a running, killed or finished extraction job, from the notes in its ledger."""
 
 import os
+import shlex
 import time
 from bisect import bisect_left
 from collections import Counter
@@ -42,7 +43,8 @@ class Status:
         seconds_left: remaining seconds at `rate`, or at `rate_overall` if `rate` is None; 0 if all clips are done, and
             None if there is no rate. For several shards, the longest time of a shard; None if the time of a shard is
             None or a shard was not started.
-        command: command that continues a stopped job; "" for a job started from Python, and for several shards.
+        command: command of aadml that continues a stopped job, quoted for a shell; "" for a job started from Python,
+            and for several shards.
         folder: working directory of the command; "" for several shards.
         shards: status of each shard, if `path` is the common name of several shards.
         not_started: shards without a work folder and a file beside the others, such as "1/4"; at most 100.
@@ -120,10 +122,19 @@ def _of_job(place: Path) -> Status:
         rate=rate,
         rate_overall=overall or None,
         seconds_left=0.0 if left <= 0 else left / speed if speed else None,
-        command=beginning.command,
+        command=_command(beginning.command),
         folder=beginning.folder,
         total=beginning.total,
     )
+
+
+def _command(line: str) -> str:
+    """Return a command of aadml, quoted for a shell; "" for any other text, since a ledger may be from a stranger."""
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        return ""
+    return shlex.join(words) if words[:1] == ["aadml"] else ""
 
 
 def _rate(notes: Sequence[Progress], now: float) -> float | None:

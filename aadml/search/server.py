@@ -55,7 +55,7 @@ class Impatient(H11Protocol):
 
 
 def listening(port: int, host: str = "127.0.0.1") -> socket.socket:
-    """Return a socket that is bound to a port.
+    """Return a socket that listens on a port.
 
     Raises:
         InputError: the port cannot be opened at the host.
@@ -64,6 +64,7 @@ def listening(port: int, host: str = "127.0.0.1") -> socket.socket:
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         opened.bind((host.strip("[]"), port))
+        opened.listen()
     except (OSError, OverflowError) as error:
         opened.close()
         reason = error.strerror if isinstance(error, OSError) else "a port is a number from 0 to 65535"
@@ -81,7 +82,7 @@ def run(app: ASGIApp, host: str, port: int, limits: ClientLimits, on_start: Call
         host: address to listen on.
         port: port to listen on.
         limits: limits of clients.
-        on_start: called when the port is open.
+        on_start: called when the port accepts connections.
 
     Raises:
         InputError: the port cannot be opened at the host.

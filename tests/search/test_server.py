@@ -25,6 +25,20 @@ def test_it_listens_to_this_machine_alone_and_a_taken_port_is_one_line(site):
         server_room.listening(site.port)
 
 
+def test_the_port_accepts_connections_when_the_address_is_printed(monkeypatch):
+    opened = server_room.listening(0)
+    port, connected = opened.getsockname()[1], []
+    monkeypatch.setattr(server_room, "listening", lambda *_: opened)
+    monkeypatch.setattr(server_room.uvicorn.Server, "run", lambda *_: None)
+
+    def on_start():
+        with socket.create_connection(("127.0.0.1", port), timeout=4):
+            connected.append(port)
+
+    server_room.run(lambda: None, "127.0.0.1", port, LIMITS, on_start)
+    assert connected == [port]
+
+
 def test_a_first_and_a_second_head_have_a_time_limit(site, monkeypatch):
     monkeypatch.setattr(server_room, "HEADER_SECONDS", 0.3)
     with (

@@ -212,7 +212,7 @@ class Gallery:
     @property
     def _may_be_rounded(self) -> bool:
         """Whether bfloat16 is tried: for cosines, on a processor with instructions for it, as known to torch 2.13."""
-        known = getattr(torch.cpu, "get_capabilities", dict)()
+        known = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
         return self.similarity == "cosine" and bool(known.get("avx512_bf16"))
 
     @cached_property

@@ -18,12 +18,13 @@ from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from aadml.comparison.processes import group
+from aadml.comparison.processes.gradients import summed_gradients
 
 SHAPES = ((64, 3), (1024, 3), (2048, 12))  # width and number of layers
 
 
 def in_buckets(network: nn.Module, rows: Tensor) -> None:
-    with group.summed_gradients(list(network.parameters())):
+    with summed_gradients(list(network.parameters())):
         network(rows).square().sum().backward()
 
 

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import torch
 from safetensors.torch import load, save
-from torch import Tensor, distributed, nn
+from torch import Tensor, distributed
 
 from aadml.comparison.processes import launch
 from aadml.comparison.processes.launch import ProcessLost
@@ -34,10 +34,6 @@ T = TypeVar("T")
 
 TIMEOUT = timedelta(minutes=30)
 """Maximum wait for other workers, including validation on rank 0, before the job ends."""
-
-
-BUCKET = 25 << 20
-"""Bytes of gradients summed over workers in one message."""
 
 _FACTS = ":facts"  # no tensor has this name, since tensors are named after Python attributes
 
@@ -96,7 +92,7 @@ def _connect() -> None:
 
     cards = torch.cuda.device_count()
     own_cards = cards > 0 and cards >= launch.processes_here()
-    with _answered():
+    with answered():
         store, rank, workers = _rendezvous()
         distributed.init_process_group(
             "cpu:gloo,cuda:nccl" if own_cards else "gloo",
@@ -227,89 +223,9 @@ def largest(values: Tensor) -> Tensor:
     return _reduced(values.clone(memory_format=torch.contiguous_format), distributed.ReduceOp.MAX)
 
 
-@contextmanager
-def summed_gradients(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
-    """Sum the gradient of each parameter over all workers, during the one backward pass in the context.
-
-    Gradients are sent in buckets, each as soon as the backward pass has computed its gradients, as in PyTorch DDP
-    (Li et al., 2020). A gradient that is None on all workers remains None.
-
-    Reference: Li et al., PyTorch distributed, PVLDB 2020, https://arxiv.org/abs/2006.15704
-    """
-    trained = [parameter for parameter in parameters if parameter.requires_grad]
-    if not _is_divided() or not trained:
-        yield
-        return
-    buckets = _Buckets(trained, _place.get().gradients)
-    hooks = [weight.register_post_accumulate_grad_hook(buckets.computed) for weight in buckets.parameters]
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()
-    buckets.finish()
-
-
-class _Buckets:
-    """Sums of gradients over all workers, in messages of about BUCKET bytes that every worker sends in one order.
-
-    Args:
-        parameters: parameters in the order of the forward pass; a backward pass computes the last gradients first.
-        channel: group of all workers for these messages only. Other messages of a backward pass may come before or
-            after them.
-    """
-
-    def __init__(self, parameters: Sequence[nn.Parameter], channel: Any) -> None:
-        self.parameters, self._channel = parameters, channel
-        self._buckets: list[list[nn.Parameter]] = [[]]
-        self._sent: list[tuple[Tensor, Any]] = []
-        self._place: dict[Tensor, int] = {}
-        size = 0
-        for parameter in reversed(parameters):
-            if size and size + parameter.nbytes > BUCKET:
-                self._buckets.append([])
-                size = 0
-            size += parameter.nbytes
-            self._buckets[-1].append(parameter)
-            self._place[parameter] = len(self._buckets) - 1
-        self._missing = [set(bucket) for bucket in self._buckets]
-
-    def computed(self, parameter: Tensor) -> None:
-        """Send the next buckets whose gradients are all computed, now that the gradient of `parameter` is."""
-        self._missing[self._place[parameter]].discard(parameter)
-        while len(self._sent) < len(self._buckets) and not self._missing[len(self._sent)]:
-            self._send()
-
-    def finish(self) -> None:
-        """Send the other buckets, and set every gradient to its sum.
-
-        Raises:
-            InputError: a gradient was computed further after it was sent.
-        """
-        if any(parameter.grad is not None for bucket in self._buckets[: len(self._sent)] for parameter in bucket):
-            raise InputError(
-                "a gradient is computed in several parts, which several processes cannot sum; pass "
-                "use_reentrant=False to torch.utils.checkpoint, or train in one process"
-            )
-        while len(self._sent) < len(self._buckets):
-            self._send()
-        for bucket, (wire, work) in zip(self._buckets, self._sent, strict=True):
-            with _answered():
-                work.wait()
-            sums = wire.to(bucket[0].device)
-            parts = sums[len(bucket) :].split([parameter.numel() for parameter in bucket])
-            for parameter, part, present in zip(bucket, parts, sums[: len(bucket)].tolist(), strict=True):
-                parameter.grad = part.view_as(parameter) if present else None
-
-    def _send(self) -> None:
-        bucket = self._buckets[len(self._sent)]
-        flags = torch.tensor([float(parameter.grad is not None) for parameter in bucket], device=bucket[0].device)
-        grads = [torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in bucket]
-        wire = _sent(torch.cat([flags, *(grad.flatten() for grad in grads)]))
-        with _answered():
-            self._sent.append((wire, distributed.all_reduce(wire, group=self._channel, async_op=True)))
-        for parameter in bucket:
-            parameter.grad = None  # the message holds a copy
+def gradient_channel() -> Any:
+    """Return the process group for the sums of gradients, or None if rows are not divided."""
+    return _place.get().gradients if _is_divided() else None
 
 
 def by_first(compute: Callable[[], Mapping[str, T]]) -> dict[str, T]:
@@ -363,8 +279,8 @@ class _Gathered(torch.autograd.Function):
 
 def _reduced(values: Tensor, how: Any = distributed.ReduceOp.SUM) -> Tensor:
     """Reduce values over all workers, through the CPU if workers share a GPU. `values` may be overwritten."""
-    wire = _sent(values)
-    with _answered():
+    wire = message_of(values)
+    with answered():
         distributed.all_reduce(wire, how)
     return wire.to(values.device)
 
@@ -373,22 +289,22 @@ def _all_rows(part: Tensor, total: int) -> Tensor:
     """Gather the rows (total, ...) of all workers from the rows `part` (r, ...) of each worker."""
     workers = count()
     most = -(-total // workers)
-    wire = _sent(torch.cat([part, part.new_zeros(most - len(part), *part.shape[1:])]))
+    wire = message_of(torch.cat([part, part.new_zeros(most - len(part), *part.shape[1:])]))
     pieces = [torch.empty_like(wire) for _ in range(workers)]
-    with _answered():
+    with answered():
         distributed.all_gather(pieces, wire)
     counts = [len(range(total)[_rows_of(rank, workers, total)]) for rank in range(workers)]
     return torch.cat([piece[:size] for piece, size in zip(pieces, counts, strict=True)]).to(part.device)
 
 
-def _sent(values: Tensor) -> Tensor:
+def message_of(values: Tensor) -> Tensor:
     """Return contiguous values as a message, on the CPU if workers share a GPU. A message may be overwritten."""
     apart = values.is_cuda and "nccl" not in distributed.get_backend_config()
     return values.cpu() if apart else values
 
 
 def _from_first(data: bytes) -> bytes:
-    with _answered():
+    with answered():
         size = torch.tensor(len(data))
         distributed.broadcast(size, 0)
         if not size:
@@ -399,7 +315,7 @@ def _from_first(data: bytes) -> bytes:
 
 
 @contextmanager
-def _answered() -> Iterator[None]:
+def answered() -> Iterator[None]:
     """Inside the context, convert errors of the communication between workers to ProcessLost."""
     try:
         yield

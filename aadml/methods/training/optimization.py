@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from aadml.comparison.processes import group
+from aadml.comparison.processes.gradients import summed_gradients
 from aadml.feature_extraction.ground.registry import lookup
 from aadml.methods.training.learner import Batch, Player
 from aadml.methods.training.settings import OPTIMIZERS, Training
@@ -113,7 +114,7 @@ class Optimization:
         parts = player.loss(batch)
         loss = parts["loss"]
         probe = player.probe(parts) if probed and player.probe is not None and loss.requires_grad else {}
-        with group.summed_gradients(player.parameters):
+        with summed_gradients(player.parameters):
             if loss.requires_grad:
                 loss.backward()
         trains = loss.requires_grad or any(p.grad is not None for p in player.parameters)  # of another worker

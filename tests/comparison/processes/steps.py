@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import save_file
 
 from aadml.comparison.clips import Clips
-from aadml.comparison.processes import group
+from aadml.comparison.processes import gradients, group
 from aadml.losses import LOSSES
 from aadml.methods.label_space.aadml import LabelSpaceLearner
 from aadml.methods.method import Context
@@ -95,12 +95,12 @@ def step(learner, train) -> dict[str, torch.Tensor]:
         learner.zero_grad()
         parts = player.loss(batch)
         share = player.probe(parts) if player.probe else {}
-        with group.summed_gradients(player.parameters):
+        with gradients.summed_gradients(player.parameters):
             parts["loss"].backward()
         figures = dict(zip(parts, group.summed(list(parts.values())), strict=True)) | share
         found |= {f"{name}: {key}": value.detach().double() for key, value in figures.items()}
-        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in player.parameters]
-        found[f"{name}: gradient"] = torch.cat([gradient.flatten() for gradient in gradients]).double()
+        per_parameter = [torch.zeros_like(p) if p.grad is None else p.grad for p in player.parameters]
+        found[f"{name}: gradient"] = torch.cat([gradient.flatten() for gradient in per_parameter]).double()
         found[f"{name}: present"] = torch.tensor([p.grad is not None for p in player.parameters])
     found["next draw"] = torch.rand(1)
     return found
@@ -124,7 +124,7 @@ def steps(*names) -> dict[str, torch.Tensor]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    group.BUCKET = 1000  # several buckets for these small networks
+    gradients.BUCKET = 1000  # several buckets for these small networks
     with group.joined():
         assert group.count() > 1
         result = steps(*sys.argv[2:])

@@ -15,6 +15,7 @@ from aadml.comparison.clips import Splits
 from aadml.comparison.features import Features, StoredSource
 from aadml.comparison.processes import group
 from aadml.comparison.relevance import Judgments
+from aadml.configuration.config import Config
 from aadml.data.splitting.splits import DrawNote
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import parse_as
@@ -112,15 +113,24 @@ def read_environment(run: Path | RunManifest) -> Environment:
 
 
 def check_same_data(
-    manifest: RunManifest, splits: Splits, sha256: str, remedy: str, networks: Mapping[str, str] = NO_NETWORKS
+    manifest: RunManifest,
+    config: Config,
+    splits: Splits,
+    sha256: str,
+    remedy: str,
+    *,
+    judged: bool = True,
+    networks: Mapping[str, str] = NO_NETWORKS,
 ) -> Environment:
     """Return the environment of a run that was begun with the same data, judgments and pretrained networks.
 
     Args:
         manifest: manifest of the run.
+        config: config of the run.
         splits: the data.
         sha256: SHA-256 of the data; see `data_hash`.
-        remedy: what to do with other data, for messages.
+        remedy: what to do with other data or judgments, for messages.
+        judged: whether the judgments are compared.
         networks: networks to compare with those of the run; see `Environment`.
 
     Raises:
@@ -132,8 +142,9 @@ def check_same_data(
             f"{name}: the data have changed since {manifest.folder} was begun, or another version of aadml divides "
             f"them differently; {remedy}"
         )
-    if before.data.judgments not in (None, _judgments(splits)):
-        raise InputError(f"{name}: the judgments have changed since {manifest.folder} was begun; restore the judgments")
+    if judged and before.data.judgments not in (None, _judgments(splits)):
+        name = config.common.relevance or name
+        raise InputError(f"{name}: the judgments have changed since {manifest.folder} was begun; {remedy}")
     changed = [modality for modality, weights in networks.items() if before.networks.get(modality, weights) != weights]
     if changed:
         raise InputError(

@@ -154,15 +154,16 @@ def load_trained(manifest: RunManifest, device: str = "auto") -> Model:
     return replace(model, record=record, audit=audit.on(manifest, record) if audit else "")
 
 
-def load_run(folder: Path, *, device: str | None = None) -> Run:
+def load_run(folder: Path, *, device: str | None = None, judged: bool = True) -> Run:
     """Load a trained run with its config and training data.
 
     Args:
         folder: folder of the run.
         device: device to use instead of the config's.
+        judged: whether the data have the relevance rule of the run, instead of the rule of the data.
 
     Raises:
-        InputError: the folder is damaged or not a trained run, or its data are changed or missing.
+        InputError: the folder is damaged or not a trained run, or its data or judgments are changed or missing.
     """
     folder = newest_run(folder)
     if not is_run(folder) and (folder / FACTS).is_file():
@@ -171,10 +172,11 @@ def load_run(folder: Path, *, device: str | None = None) -> Run:
     config = read_config(manifest)
     model = load_trained(manifest, device or config.common.device)
     try:
-        splits = load_splits(config)
+        splits = load_splits(config if judged else replace(config, common=replace(config.common, relevance=None)))
     except InputError as error:
         raise type(error)(f"{error} (restore the data of {folder}, or pass --data F.h5)") from error
-    check_same_data(manifest, splits, data_hash(splits), "restore the data, or pass --data F.h5")
+    remedy = "restore them, or pass --data F.h5"
+    check_same_data(manifest, config, splits, data_hash(splits), remedy, judged=judged)
     return Run(manifest, config, splits, model)
 
 

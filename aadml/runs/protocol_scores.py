@@ -92,10 +92,10 @@ def evaluate_under_each(
         on_note: called with notes for the user.
 
     Raises:
-        InputError: the folder is not a trained run with unchanged data, or a protocol, split, option or rule does not
-            apply to the run.
+        InputError: the folder is not a trained run with unchanged data and unchanged judgments of the applied rule, or
+            a protocol, split, option or rule does not apply to the run.
     """
-    run, say = load_run(folder), on_note or (lambda message: None)
+    run, say = load_run(folder, judged=rules.relevance is None), on_note or (lambda message: None)
     subject, facts, splits = subject_of(run), run.model.facts, run.splits
     if split == "train" and run.config.common.texts != "first":
         splits = splits.having("train", ranked_once(splits.train))

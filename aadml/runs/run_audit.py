@@ -49,7 +49,7 @@ def _training_data(folder: Path, model: Model, splits: Splits) -> Splits | None:
     try:
         if data_hash(splits) == model.facts.data.sha256:
             return None
-        return load_run(folder, device="cpu").splits
+        return load_run(folder, device="cpu", judged=False).splits
     except InputError:
         return Splits(splits.train.select(torch.arange(0)))
 

@@ -253,8 +253,14 @@ def _begin(prepared: Prepared, store: RunStore, note: Note) -> None:
 
 
 def _check_same(prepared: Prepared, store: RunStore) -> Environment:
-    splits, sha256 = prepared.splits, prepared.sha256
-    return check_same_data(store.manifest, splits, sha256, "start a new run", prepared.networks)
+    return check_same_data(
+        store.manifest,
+        prepared.config,
+        prepared.splits,
+        prepared.sha256,
+        "start a new run",
+        networks=prepared.networks,
+    )
 
 
 def card_of_run(model: Model, manifest: RunManifest, note: Note) -> dict[str, bytes]:

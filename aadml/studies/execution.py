@@ -195,9 +195,10 @@ def check_same_study(jobs: Sequence[Job]) -> None:
             key = (part, replace(common, seed=0), repr(config.towers), of_method)
             known, other = first.setdefault(key, (value, job.folder))
             if known != value:
+                kind = "judgments" if part == "judgments" else "data"
                 raise InputError(
-                    f"--merge: {other} and {job.folder} are runs on different data; remove the runs on other data, and "
-                    "train these runs again"
+                    f"--merge: {other} and {job.folder} are runs on different {kind}; remove the runs on other {kind}, "
+                    "and train these runs again"
                 )
 
 

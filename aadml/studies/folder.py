@@ -106,7 +106,12 @@ def _keep_to(folder: Path, data: str | Sequence[str], judgments: Iterable[str]) 
         if known == {names: hashlib.sha256("".join(checksums.values()).encode()).hexdigest()}:
             known = checksums  # an earlier version joined the checksums of several data
         same = [n for n, s in checksums.items() if known.get(n) == s or (s in known.values() and not is_address(n))]
-        if not same or any(known.get(name, sha256) != sha256 for name, sha256 in content.items()):
+        if changed := [name for name, sha256 in content.items() if known.get(name, sha256) != sha256]:
+            raise InputError(
+                f"{', '.join(changed)}: the content has changed since the runs in {folder} were begun; restore the "
+                "content, or choose another --output"
+            )
+        if not same:
             raise InputError(
                 f"{folder} contains runs on other data ({', '.join(known)}, which may have changed since); choose "
                 f"another --output for {names}"

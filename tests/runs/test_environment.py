@@ -72,15 +72,17 @@ def test_judgments_that_changed_are_refused_unless_an_earlier_version_wrote_the_
     assert data_hash(first) == data_hash(splits)
     begun = environment.environment(first, "0" * 64, torch.device("cpu"))
     monkeypatch.setattr(environment, "read_environment", lambda manifest: begun)
-    manifest = SimpleNamespace(folder="run")
-    assert check_same_data(manifest, first, "0" * 64, "") is begun
+    run = SimpleNamespace(folder="run"), assemble(method="cca")
+    assert check_same_data(*run, first, "0" * 64, "") is begun
     for other in (second, splits):
-        with pytest.raises(InputError, match=r"the judgments have changed since run was begun; restore the judgments"):
-            check_same_data(manifest, other, "0" * 64, "start again")
+        wanted = r"data in memory: the judgments have changed since run was begun; start again"
+        with pytest.raises(InputError, match=wanted):
+            check_same_data(*run, replace(other, name=""), "0" * 64, "start again")
+    assert check_same_data(*run, second, "0" * 64, "", judged=False) is begun
     with pytest.raises(InputError, match="the data have changed since run was begun, or another version"):
-        check_same_data(manifest, first, "1" * 64, "")
+        check_same_data(*run, first, "1" * 64, "")
     begun = replace(begun, data=replace(begun.data, judgments=None))
-    assert check_same_data(manifest, second, "0" * 64, "") is begun
+    assert check_same_data(*run, second, "0" * 64, "") is begun
 
 
 def test_a_draw_of_validation_clips_in_memory_is_recorded(splits):

@@ -42,13 +42,33 @@ def test_a_run_whose_data_changed_or_went_is_told(tmp_path):
     write_features(tmp_path / "own.h5", replace(CONTENT, labels=np.roll(CONTENT.labels, 1)))
     with pytest.raises(
         InputError,
-        match=f"the data have changed since {folder} was begun, or another version .*; restore the data, or pass",
+        match=f"the data have changed since {folder} was begun, or another version .*; restore them, or pass",
     ):
         load_run(folder)
     (tmp_path / "own.h5").unlink()
     with pytest.raises(InputError, match=f"restore the data of {folder}, or pass --data"):
         load_run(folder)
     assert aadml.load(folder).facts.label == "random"
+
+
+def test_a_run_whose_judgments_changed_names_their_file_and_is_scored_under_another_rule(tmp_path):
+    data, judged, notes = tmp_path / "own.h5", tmp_path / "judged.csv", []
+    write_features(data, CONTENT)
+    ids = aadml.read(data).test.ids
+    judged.write_text("query,item,grade\n" + "".join(f"{name},{name},1\n" for name in ids))
+    settings = [f"relevance={judged}"]
+    folder = aadml.fit(data, method="random", settings=settings, runs=tmp_path / "runs").folder
+    judged.write_text(judged.read_text() + f"{ids[0]},{ids[1]},1\n")
+    wanted = rf"^{judged}: the judgments have changed since {folder} was begun; restore them, or pass --data F"
+    for use in (aadml.evaluate, aadml.report, aadml.audit):
+        with pytest.raises(InputError, match=wanted):
+            use(folder)
+    for _ in range(2):
+        assert aadml.evaluate(folder, relevance="own", on_note=notes.append).relevance == "own"
+        judged.unlink(missing_ok=True)
+    assert not [note for note in notes if "judg" in note]
+    with pytest.raises(InputError, match="neither a file of judgments nor a rule"):
+        aadml.evaluate(folder)
 
 
 def test_what_is_no_run_says_what_it_is(random_model, tmp_path):

@@ -87,7 +87,10 @@ def test_a_merge_refuses_runs_with_different_judgments(features, tmp_path, monke
         monkeypatch.chdir(tmp_path / str(number))
         Path("judged.csv").write_text(f"query,item,grade\n{ids[0]},{ids[number]},1\n")
         aadml.compare(shard=f"{number}/2", output=tmp_path / "out", **common)
-    with pytest.raises(InputError, match=r"cca_seed0 and .*cca_seed1 are runs on different data"):
+    with pytest.raises(
+        InputError,
+        match=r"cca_seed0 and .*cca_seed1 are runs on different judgments; remove the runs on other judgments",
+    ):
         aadml.compare(merge=True, output=tmp_path / "out", **common)
 
 

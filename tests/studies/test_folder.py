@@ -37,7 +37,10 @@ def test_a_folder_on_other_data_is_refused(features, tmp_path):
     with sole_owner(folder, {folder: str(features)}):
         pass
     features.write_bytes(features.read_bytes() + b" ")
-    with pytest.raises(InputError, match="which may have changed since"), sole_owner(folder, {folder: str(features)}):
+    with (
+        pytest.raises(InputError, match="the content has changed since"),
+        sole_owner(folder, {folder: str(features)}),
+    ):
         pass
 
 
@@ -54,7 +57,7 @@ def test_the_data_of_a_study_are_noted_as_a_file_or_as_the_names_and_sizes_of_a_
         begun(folder)
     for content, is_same in (("2", True), ("12", False)):
         (data / "a").write_text(content)
-        refused = nullcontext() if is_same else pytest.raises(InputError, match="may have changed")
+        refused = nullcontext() if is_same else pytest.raises(InputError, match="the content has changed since")
         with refused, sole_owner(folder, {folder: str(data)}):
             pass
 
@@ -70,7 +73,7 @@ def test_a_study_over_data_is_extended_and_reordered(tmp_path):
         with sole_owner(folder, {folder: data}):
             pass
     Path(places[2]).write_text("changed")
-    with pytest.raises(InputError, match="may have changed"), sole_owner(folder, {folder: places}):
+    with pytest.raises(InputError, match="/c: the content has changed since"), sole_owner(folder, {folder: places}):
         pass
     joined = "".join(hashlib.sha256(place.encode()).hexdigest() for place in places[:2])
     old = {"data": ", ".join(places[:2]), "sha256": hashlib.sha256(joined.encode()).hexdigest()}
@@ -93,7 +96,8 @@ def test_runs_with_equal_judgments_but_other_data_are_refused(tmp_path):
     with pytest.raises(InputError, match="runs on other data"), sole_owner(folder, {folder: other}, [judged]):
         pass
     Path(judged).write_text("changed")
-    with pytest.raises(InputError, match="runs on other data"), sole_owner(folder, {folder: data}, [judged]):
+    wanted = f"^{judged}: the content has changed since the runs in {folder} were begun; restore the content, or choose"
+    with pytest.raises(InputError, match=wanted), sole_owner(folder, {folder: data}, [judged]):
         pass
 
 

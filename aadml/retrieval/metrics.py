@@ -134,10 +134,11 @@ def hits_at(ranking: Ranking, cutoffs: Indices) -> Values:
     Divided by K, this number is precision@K. Divided by the number of relevant items in the gallery, this number is
     recall@K.
     """
-    slot = np.searchsorted(cutoffs, np.arange(ranking.items + 1))  # rank -> first cutoff that reaches it
+    beyond = cutoffs[-1] + 1
+    slot = np.searchsorted(cutoffs, np.arange(beyond + 1))  # rank -> first cutoff that reaches it
     shape = len(ranking), len(cutoffs) + 1
     row = ranking.query * shape[1]
-    begun, full = row + slot[ranking.above + 1], row + slot[ranking.above + ranking.size]
+    begun, full = (row + slot[np.minimum(rank, beyond)] for rank in (ranking.above + 1, ranking.above + ranking.size))
 
     def summed(where: Indices, values: Values) -> Values:
         counts: Values = np.bincount(where, weights=values, minlength=shape[0] * shape[1]).astype(np.float64)
@@ -166,7 +167,7 @@ def reciprocal_rank(ranking: Ranking, *, cutoff: int | None = None) -> Values:
 def ndcg(ranking: Ranking, *, cutoff: int | None = None) -> Values:
     """Compute nDCG (b,) of the first K items: sum of grade / log2(rank + 1), divided by this sum for the best order."""
     limit = ranking.items if cutoff is None else cutoff
-    total = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(1, ranking.items + 1) + 1))])
+    total = np.concatenate([[0.0], np.cumsum(1 / np.log2(np.arange(1, limit + 1) + 1))])
     begun, end = np.minimum(ranking.above, limit), np.minimum(ranking.above + ranking.size, limit)
     gained = ranking.per_query(ranking.gains / ranking.size * (total[end] - total[begun]))
     ideal = ranking.ideal[:, :limit]

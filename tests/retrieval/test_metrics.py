@@ -12,7 +12,7 @@ from sklearn.metrics import average_precision_score
 from aadml.retrieval import metrics, ties
 from aadml.retrieval.first_ranks import FirstRanks
 from aadml.retrieval.legacy_running_map import running_average_precision
-from aadml.retrieval.ranking import rank
+from aadml.retrieval.ranking import Ranking, rank
 
 
 def ap_by_loops(order, cutoff=None, normalizer="all"):
@@ -182,6 +182,12 @@ def test_a_tied_pair_far_down_a_long_ranking_keeps_its_digits():
     exact = sum(Fraction(m, n) * (r + 1 + Fraction((i - 1) * (m - 1), n - 1)) / (t + i) for i in range(1, n + 1))
     found = ties.precision_sum(*(np.array([value]) for value in (t, r, n, m, n)))[0]
     assert found == pytest.approx(float(exact), rel=1e-13)
+
+
+def test_metrics_of_the_first_k_items_use_no_memory_for_the_rest_of_a_large_gallery():
+    tied = Ranking.by_chance(np.array([3]), 10**12)
+    assert metrics.hits_at(tied, np.array([5, 10]))[0].tolist() == pytest.approx([15e-12, 30e-12])
+    assert metrics.ndcg(tied, cutoff=10)[0] < 1e-10
 
 
 def test_with_one_relevant_item_average_precision_at_k_is_the_reciprocal_rank_within_k():

@@ -35,7 +35,7 @@ class TrainingData:
         name: name of the file or folder, without its path.
         sha256: SHA-256 of all data read in training.
         clips: split -> number of clips.
-        notes: sentences on changes and weaknesses of the data, from the splits.
+        notes: sentences on changes and weaknesses of the data, from the splits and from `Model.rescaled`.
     """
 
     name: str = ""

@@ -211,10 +211,15 @@ class Model:
     def rescaled(self, clips: Clips) -> "Model":
         """Return a model with the same method, without scores, and with the scaling of the inputs fitted on `clips`.
 
+        The card and `facts.data.notes` state that the scaling was not fitted in training.
+
         Raises:
             InputError: no clip has features of one of the modalities.
         """
-        return Model(self.method, fit_scaling(clips, self.facts.inputs), self.facts, trusted=self.trusted)
+        note = "the scaling of the inputs was fitted on clips passed to Model.rescaled, not in training"
+        data = replace(self.facts.data, notes=(*self.facts.data.notes, note))
+        facts = replace(self.facts, data=data)
+        return Model(self.method, fit_scaling(clips, facts.inputs), facts, trusted=self.trusted)
 
     def merged(self) -> "Model":
         """Return a model with the LoRA adapters added to the weights of the pretrained networks.

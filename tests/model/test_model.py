@@ -62,6 +62,10 @@ def test_a_rescaled_model_has_no_results_of_the_model_it_was_made_from(tmp_path,
     rescaled = trained.rescaled(clips)
     assert (rescaled.record, rescaled.audit, rescaled.folder) == (None, "", None)
     assert not torch.equal(rescaled.embed_clips(clips).vectors["audio"], trained.embed_clips(clips).vectors["audio"])
+    note = "the scaling of the inputs was fitted on clips passed to Model.rescaled, not in training"
+    assert note in (rescaled.save(tmp_path / "rescaled") / "README.md").read_text()
+    assert note in aadml.load(tmp_path / "rescaled").facts.data.notes
+    assert note not in trained.card()
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "model.json", "README.md"])

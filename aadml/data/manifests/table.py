@@ -200,11 +200,16 @@ def _written(names: Mapping[str, str], template: str, place: str) -> dict[str, s
 
     Clips are cut beforehand if the template of file names has a time.
     """
-    fields = {names.get(field, field) for field in template_fields(template)}
+    new = set(names.values())
+    fields = {field if field in new else names.get(field, field) for field in template_fields(template)}
     times = {"start": "video_start", "end": "video_end"} if fields & {"start", "end"} else {}
-    written = {name: times.get(name, name) for name in names.values()}
-    check_unique(list(written.values()), place)
-    return written
+    for time, video_time in times.items():
+        if {time, video_time} <= new:
+            raise InputError(
+                f"{place}: --media-name has a time, so '{time}' is written as '{video_time}', which exists already; "
+                "rename the existing column with --columns NEW=COLUMN"
+            )
+    return {name: times.get(name, name) for name in new}
 
 
 def _check_roles(names: Mapping[str, str], place: str, *, named: bool, labeled: bool) -> None:

@@ -220,18 +220,21 @@ def test_a_table_without_a_header_and_files_named_by_its_cells(media):
 @pytest.mark.parametrize(
     ("header", "columns", "template"),
     [
-        ("id,start,end", "", "{id}_{start:06d}.mp4"),
-        ("id,start,end", "", "{id}_{end}"),
-        ("id,t,end", "start=t", "{id}_{t}"),
-        ("id,t,end", "start=t", "{id}_{start:03d}"),
+        ("id,start,end,old", "", "{id}_{start:06d}.mp4"),
+        ("id,start,end,old", "", "{id}_{end}"),
+        ("id,t,end,old", "start=t", "{id}_{t}"),
+        ("id,t,end,old", "start=t", "{id}_{start:03d}"),
+        ("id,t,end,start", "start=t,old=start", "{id}_{start:03d}"),
     ],
 )
 def test_clips_whose_names_contain_their_times_are_not_cut_again(media, header, columns, template):
-    table = written(media, f"{header},label\naa,1,11,dog\n")
+    table = written(media, f"{header},label\naa,1,11,5,dog\n")
     for name in ("aa_000001.mp4", "aa_11.mp4", "aa_1.mp4", "aa_001.mp4"):
         (media / "media" / name).write_text(name)
     rows = rows_of(manifest(table, columns=columns, media_name=template))
-    assert [(row.segment, row.columns) for row in rows] == [(Segment(), {"video_start": "1", "video_end": "11"})]
+    assert [(row.segment, row.columns) for row in rows] == [
+        (Segment(), {"video_start": "1", "video_end": "11", "old": "5"})
+    ]
 
 
 def test_times_beside_names_without_times_cut_the_media(media):
@@ -241,7 +244,7 @@ def test_times_beside_names_without_times_cut_the_media(media):
 
 def test_times_of_cut_clips_do_not_replace_another_column(media):
     table = written(media, "id,start,video_start,label\n1,1,2,dog\n")
-    with pytest.raises(InputError, match="contains 'video_start' 2 times"):
+    with pytest.raises(InputError, match="so 'start' is written as 'video_start', which exists already; rename"):
         manifest(table, media_name="{start}")
 
 

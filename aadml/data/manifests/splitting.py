@@ -20,7 +20,8 @@ def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -
         seed: seed of a random split.
 
     Returns:
-        The listing; if a rule is applied, with a note on the rule and, for a random split, on the resulting shares.
+        The listing; if a rule is applied, with notes on the rule, on the resulting shares of a random split, and on
+        replaced splits if `rule` is None.
 
     Raises:
         InputError: an unknown rule, impossible shares, a missing column, a clip with an invalid split, or clips in
@@ -42,7 +43,14 @@ def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -
             "of splits with --columns split=COLUMN"
         )
     entries = tuple(replace(entry, split=split) for entry, split in zip(listing.entries, splits, strict=True))
-    return _checked(replace(listing, entries=entries, notes=(*listing.notes, f"the split is {how}")), by)
+    notes = [*listing.notes, f"the split is {how}"]
+    filled, count = sum(bool(entry.split) for entry in listing.entries), len(entries)
+    if filled and not rule:
+        notes.append(
+            f"the splits of {filled} clips are replaced, because the split of {count - filled} of {count} clips is "
+            "empty; to keep the splits, give every clip a split"
+        )
+    return _checked(replace(listing, entries=entries, notes=tuple(notes)), by)
 
 
 def draws(listing: Listing, rule: str | None) -> bool:

@@ -95,11 +95,20 @@ def function_of(name: str) -> Function:
 
 
 def _single_metrics(name: str, cutoffs: Sequence[int]) -> list[str]:
-    """Return the single metrics of a name: one per cutoff if a required cutoff is missing."""
+    """Return the single metrics of a name: one per cutoff if a required cutoff is missing.
+
+    Raises:
+        InputError: the metric is unknown or has another option than `cutoff`, or its cutoff is invalid or superfluous.
+    """
     if name in FAMILIES:
         return [f"{metric}@{k}" for metric in FAMILIES[name] for k in cutoffs]
     base, cutoff = split_name(name)
     options = schema(lookup(METRICS, base, "metric"))
+    others = [option for option in options if option != "cutoff"]
+    if others:
+        raise InputError(
+            f"metric {base} has the option '{others[0]}', but the only option of a metric is cutoff; remove the option"
+        )
     if cutoff is not None and "cutoff" not in options:
         raise InputError(f"metric {name}: {base} accepts no cutoff; pass {base}")
     needs = "cutoff" in options and options["cutoff"].default is REQUIRED

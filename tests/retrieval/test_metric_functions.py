@@ -16,14 +16,17 @@ def embeddings(count=24, classes=3):
 
 def test_an_outside_metric_is_a_column_and_what_it_gives_is_checked(tmp_path, monkeypatch):
     (tmp_path / "own_metrics_of_records.py").write_text(
-        "def half(ranking, *, cutoff):\n    return [0.5] * len(ranking)\n\ndef wrong(ranking):\n    return 0.5\n"
+        "def half(ranking, *, cutoff):\n    return [0.5] * len(ranking)\n\ndef wrong(ranking):\n    return 0.5\n\n"
+        "def weighted(ranking, *, cutoff, weight=2.0):\n    return [weight] * len(ranking)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    consent_to("own_metrics_of_records:half", "own_metrics_of_records:wrong")
+    consent_to(*(f"own_metrics_of_records:{name}" for name in ("half", "wrong", "weighted")))
     record = evaluate(embeddings(), extra=["own_metrics_of_records:half@2"]).record()
     assert record.figure("own_metrics_of_records:half@2") == 0.5
     with pytest.raises(InputError, match=r"own_metrics_of_records:wrong returned .*; define a metric as"):
         evaluate(embeddings(), extra=["own_metrics_of_records:wrong"])
+    with pytest.raises(InputError, match="weighted has the option 'weight', but the only"):
+        evaluate(embeddings(), extra=["own_metrics_of_records:weighted@2"])
 
 
 @pytest.mark.parametrize(

@@ -72,8 +72,8 @@ def evaluate(
             and text (n, d), and optionally label, id and split (n,). Several captions per clip are stored as text
             (n, c, d), or as text (m, d) with the clip of each caption in text_row (m,). In Python, `Embeddings` or
             `Clips` of embedded vectors are accepted too.
-        data: data to score the model on, required for a `Model`; for the path of a run, the default is the run's data.
-            All clips of `Clips` are scored.
+        data: data to score the model on; by default the data of the run. A model without its run (a model folder, in
+            Python also a `Model`) needs this argument. All clips of `Clips` are scored.
         split: split to score: "train", "valid" or "test"; by default test. `Clips` and embeddings without splits
             are scored completely.
         protocol: protocol of `aadml list protocols`, or several legacy protocols joined by "+"; by default the

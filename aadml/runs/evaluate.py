@@ -69,9 +69,10 @@ def evaluate(
     Args:
         model: a model, or the path of a run or a model folder.
         embeddings: npz or HDF5 file to score instead of a model. The file contains at least two of audio, visual
-            and text (n, d), and optionally label, id and split (n,). Several captions per clip are stored as text
-            (n, c, d), or as text (m, d) with the clip of each caption in text_row (m,). In Python, `Embeddings` or
-            `Clips` of embedded vectors are accepted too.
+            and text (n, d), and optionally label, id and split (n,), and similarity, a word such as dot or euclidean
+            (in HDF5 an attribute; cosine by default). Several captions per clip are stored as text (n, c, d), or as
+            text (m, d) with the clip of each caption in text_row (m,). In Python, `Embeddings` or `Clips` of embedded
+            vectors are accepted too.
         data: data to score the model on; by default the data of the run. A model without its run (a model folder, in
             Python also a `Model`) needs this argument. All clips of `Clips` are scored.
         split: split to score: "train", "valid" or "test"; by default test. `Clips` and embeddings without splits

@@ -20,6 +20,7 @@ _PICTURE_WORDS = frozenset("image images img imgs picture pictures visual visual
 def folder(source: Path, *, no_labels: bool = False) -> Listing:
     """List a folder of media, with or without folders of classes and of splits (train, valid or val, test).
 
+    The top folders are splits if each of them has the name of a split.
     Folders of sounds beside folders of pictures contain pairs with equal file names: `CLASS/sound` and `CLASS/images`,
     or `training_audio/CLASS` and `training_images/CLASS`.
 
@@ -38,7 +39,7 @@ def folder(source: Path, *, no_labels: bool = False) -> Listing:
         raise InputError(f"{source} is not a folder; pass a folder of media")
     folders_of, pictures, notes = _media(source)
     tops = {folders[0].lower() for folders in folders_of.values() if folders}
-    divided = {"train", "test"} <= {_SPLIT_WORDS.get(top, "") for top in tops} and tops <= set(_SPLIT_WORDS)
+    divided = bool(tops) and tops <= set(_SPLIT_WORDS)
     class_of = {f: folders[int(divided) :][:1] for f, folders in folders_of.items() if folders or not divided}
     labeled = any(class_of.values()) and not no_labels
     files = [file for file, labels in class_of.items() if labels or not labeled]

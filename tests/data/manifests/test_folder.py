@@ -34,6 +34,25 @@ def test_folders_of_splits_are_kept(tmp_path):
     }
 
 
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["train/cat/a.mp4", "train/dog/b.mp4"], {("cat", "train"), ("dog", "train")}),
+        (["train/cat/a.mp4", "valid/dog/b.mp4"], {("cat", "train"), ("dog", "valid")}),
+        (["Testing/a.mp4", "Testing/b.mp4"], {("test",)}),
+        (
+            [f"training_{kind}/{n}" for n in ("cat/1", "dog/2") for kind in ("audio", "images")],
+            {("cat", "train"), ("dog", "train")},
+        ),
+        (["train horn/a.mp4", "train/b.mp4"], {("train horn", ""), ("train", "")}),
+    ],
+)
+def test_top_folders_are_splits_if_all_have_names_of_splits(tmp_path, names, expected):
+    ends = {True: ".wav", False: ".png"}
+    tree(tmp_path, *(name if "." in name else name + ends["audio" in name] for name in names))
+    assert {(*entry.labels, entry.split) for entry in folder(tmp_path).entries} == expected
+
+
 def test_hidden_loose_and_other_files_are_left_aside(tmp_path):
     tree(tmp_path, "cat/a.mp4", "cat/.b.mp4", ".hidden/c.mp4", "cat/notes.txt", "loose.mp4", "dog/d.mp4")
     listing = folder(tmp_path)

@@ -73,9 +73,10 @@ def compare(
             aadml.
         trials: largest number of configs that are compared on validation clips for every row: the row's config, and
             points of the `tuning` section of this config. Keys of `settings` and keys that define the row are not
-            tried. The row is run with the best config. A row is not run if the process of a trial ended early. A
-            repeated call runs this trial again, and counts the trial as failed if its process ends early again. The
-            config of a row with runs is not chosen again.
+            tried. If a control has half the weight of the metric loss, `loss.weight` is not tried either. The row is
+            run with the best config. A row is not run if the process of a trial ended early. A repeated call runs
+            this trial again, and counts the trial as failed if its process ends early again. The config of a row
+            with runs is not chosen again.
         seeds: number of seeds per row.
         metrics: metrics of `aadml list metrics` that have columns in addition to MAP, such as recall@10. Several
             metrics are separated by commas, or passed one by one.

@@ -20,7 +20,7 @@ from aadml.objective.recipes import RECIPES
 from aadml.proxies.anchor_aware import AnchorAware
 from aadml.reports.published import PAPER
 from aadml.runs.data import takes_captions
-from aadml.studies.control_rows import ALONE, DEFINING, NONE, controls, rivals, weighted
+from aadml.studies.control_rows import ALONE, DEFINING, HALF, NONE, controls, rivals, weighted
 from aadml.studies.grid import Cell, Overrides, at_most, without_proxy
 
 if TYPE_CHECKING:
@@ -214,12 +214,13 @@ def _rows(table: str, item: str, configs: Mapping[str, Config], space: Space) ->
 def _method_rows(name: str, settings: RowSettings, refused: Refused) -> list[ComparisonRow]:
     base = settings.base if name == resolve(settings.base.values).method else file_of(name)
     config = fitted_config(base, name, settings, refused)
-    return _rows("methods", name, {"": config, **_beside(config, settings)}, settings.space_of(base))
+    beside = _beside(config, settings)
+    space = settings.space_of(base, DEFINING[HALF] if HALF in beside else ())
+    return _rows("methods", name, {"": config, **beside}, space)
 
 
 def _loss_rows(name: str, settings: RowSettings, refused: Refused) -> list[ComparisonRow]:
     own_keys = _brought_by(name)
-    space = settings.space_of(settings.base, own_keys)
     plain, anchored = (
         fitted_config(Overrides({"loss": loss}).within(settings.base), loss, settings, refused, own_keys)
         for loss in (name, AnchorAware.prefix + name)
@@ -228,6 +229,7 @@ def _loss_rows(name: str, settings: RowSettings, refused: Refused) -> list[Compa
     beside = {
         control: config for control, config in _beside(anchored, settings).items() if control not in (ALONE, NONE)
     }
+    space = settings.space_of(settings.base, [*own_keys, *(DEFINING[HALF] if HALF in beside else ())])
     return [
         *_rows("losses", name, {"": plain}, space),
         *_rows("losses", AnchorAware.prefix + name, {"": anchored, **beside}, space),

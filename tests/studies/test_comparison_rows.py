@@ -159,18 +159,14 @@ def test_trials_do_not_undo_what_defines_a_row(tmp_path):
     settings = RowSettings("x.h5", config=str(config), with_rivals=True)
     rows, _ = named_rows(("aadml",), ("triplet", "hard-triplet"), settings)
     spaces = {row.name: set(row.space) for row in rows}
-    assert spaces["aadml"] == set(tuned)
-    of_losses = set(tuned) - {"loss", "proxy"}
+    assert spaces["aadml"] == set(tuned) - {"loss.weight"}
+    of_losses = set(tuned) - {"loss", "proxy", "loss.weight"}  # a control has half of the weight of the other rows
     assert spaces["triplet"] == spaces["aa-triplet"] == of_losses
     assert spaces["hard-triplet"] == spaces["aa-hard-triplet"] == of_losses - {"selection"}
-    weighted = of_losses - {"loss.weight"}
-    assert (
-        spaces[NONE]
-        == spaces[f"aadml, {NONE}"]
-        == spaces[f"aadml, {HALF}"]
-        == spaces[f"aa-triplet, {HALF}"]
-        == weighted
-    )
+    fixed = (f"aadml, {NONE}", f"aadml, {HALF}", f"aa-triplet, {HALF}")
+    assert all(spaces[name] == of_losses for name in (NONE, *fixed))
     assert spaces[f"aadml, {ALONE}"] == spaces[f"aadml, {MEMORY}"] == spaces[f"aa-triplet, {CLASS_MEAN}"] == of_losses
     assert spaces[f"aadml, {RANDOM}"] == spaces[f"aa-triplet, {RANDOM}"] == of_losses - {"proxy.neighbors"}
     assert spaces[f"aa-triplet, {UNIFORM}"] == of_losses - {"proxy.temperature"}
+    rows, _ = named_rows(("aadml",), ("triplet",), replace(settings, with_controls=False))
+    assert all("loss.weight" in row.space for row in rows)

@@ -98,8 +98,10 @@ def _group(
     folder = plan.folder / runs.data_set
     cells = list({cell.name: cell for part in parts for cell in runs.cells(part)}.values())
     scores = collected(cells, plan.seeds, folder, outcomes)
-    on_data = {cell.name: scores[cell.name] for cell in cells if cell.config.data == cells[0].config.data}
-    return Group(runs, scores, leaks_of(scores, jobs, folder), describe(on_data, plan.seeds, folder))
+    on_data = {cell.name for cell in cells if cell.config.data == cells[0].config.data}
+    of_tables = {name: cell for name, cell in scores.items() if name in on_data and cell.runs}
+    about, about_draws = (describe(several, plan.seeds, folder) for several in (of_tables or scores, scores))
+    return Group(runs, scores, leaks_of(scores, jobs, folder), about, about_draws)
 
 
 def chosen_parts(only: str | None, data_sets: Collection[str]) -> tuple[list[str], list[str]]:

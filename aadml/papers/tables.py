@@ -48,12 +48,14 @@ class Group:
         scores: scores by name of the cell.
         leaks: MAP under each leak, by name of the cell.
         about: caption with data, split, protocol, chance and seeds.
+        about_draws: the same caption for the data of all draws of the class Clock.
     """
 
     runs: PaperRuns
     scores: Scores
     leaks: Leaks
     about: str
+    about_draws: str
 
     @property
     def name(self) -> str:
@@ -164,4 +166,4 @@ def draw_table(group: Group) -> Table:
         "The tables use draw 0."
     )
     failed = failures({f"{row.item}, draw {seed}": group.of(row) for seed, rows in draws.items() for row in rows})
-    return columns.table(f"MAP mean by draw of Clock. {group.about}", notes=[note, *failed])
+    return columns.table(f"MAP mean by draw of Clock. {group.about_draws}", notes=[note, *failed])

@@ -34,7 +34,7 @@ def group(scored, *, draws=None, leaks=None, neighbors=None, data_set="ave"):
     readings = tuple(one for one in rows["methods"] if one.item in FIDELITY.readings)
     methods = tuple(one for one in rows["methods"] if one.item not in READINGS)
     runs = PaperRuns(data_set, methods, rows["losses"], readings, neighbors or {}, draws or {})
-    return Group(runs, {of.cell.name: found for of, found in scored}, leaks or {}, "about")
+    return Group(runs, {of.cell.name: found for of, found in scored}, leaks or {}, "about", "about draws")
 
 
 def _run(value, epochs, scope):

@@ -54,7 +54,8 @@ def test_results_of_each_data_set_with_runs_are_collected_from_its_folder_but_no
         SimpleNamespace(name=name, config=SimpleNamespace(data=place))
         for name, place in (("first", "a.h5"), ("second", "a.h5"), ("drawn", "b.h5"))
     )
-    cells, found = {"table-1": [first, second], "table-3": [second, drawn]}, {"first": 1, "second": 2, "drawn": 3}
+    cells = {"table-1": [first, second], "table-3": [second, drawn]}
+    found = {name: SimpleNamespace(runs=runs) for name, runs in (("first", {}), ("second", {0: 1}), ("drawn", {0: 2}))}
     jobs = {"ave": ["a job"], "vegas": []}
     locked, calls, written = [], [], []
 
@@ -81,12 +82,17 @@ def test_results_of_each_data_set_with_runs_are_collected_from_its_folder_but_no
     assert locked == [(tmp_path / "locked", {tmp_path / name: place for name, place in data.items()}, [__file__])]
     assert calls == [
         (parts, (0, 1), folder), (parts, (0, 1), tmp_path / "vegas"),
-        ("collected", [first, second, drawn], (0, 1), folder, outcomes), ("leaks_of", found, ["a job"], folder),
-        ("describe", {"first": 1, "second": 2}, (0, 1), folder),
+        ("collected", [first, second, drawn], (0, 1), folder, outcomes),
+        ("describe", {"second": found["second"]}, (0, 1), folder), ("describe", found, (0, 1), folder),
+        ("leaks_of", found, ["a job"], folder),
     ]  # fmt: skip
     ((of_parts, groups, of_plan, notes),) = written
     assert (of_parts, of_plan, notes, list(groups)) == (parts, plan, [], ["ave"])
     group = groups["ave"]
     assert (group.runs.data_set, group.scores, group.leaks, group.about) == ("ave", found, "leaks_of", "describe")
+    found["second"].runs.clear()
+    calls.clear()
+    aadml_paper.reproduce_paper(data, "table-1,table-3", plan)
+    assert [content for name, content, *_ in calls if name == "describe"] == [found, found]
     plan.shard = (0, 2)
     assert aadml_paper.reproduce_paper(data, "table-1,table-3", plan) == SweepResult(tuple(outcomes), tmp_path)

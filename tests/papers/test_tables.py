@@ -75,6 +75,7 @@ def test_draws_have_a_column_each_and_their_spread():
     maps = {first: [0.4, 0.6], second: [0.2], "not drawn": [0.9], f"{first}-draw3": [0.7, 0.9], f"{second}-draw3": []}
     scored = [(one, scores(one, maps[one.cell.name])) for one in (*tabled, *further)]
     table = draw_table(group(scored, draws={3: further}))
+    assert table.caption == "MAP mean by draw of Clock. about draws"
     assert column(table, "loss") == [first, second]
     assert column(table, "draw 0") == [
         Spread(0.5, pytest.approx(0.02**0.5), 2),

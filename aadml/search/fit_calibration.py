@@ -259,12 +259,17 @@ def _other_clips(index: IndexContent, database: sqlite3.Connection, place: str |
     valid, clips = source.content.rows("valid"), source.clips()
     valid = valid[_counted([source.items[n].label for n in valid])]
     labels = tuple(source.items[n].label for n in valid)
-    numbers = [_number(database, source.items[n].id) if any(labels) else -1 for n in valid]
+    labelled = any(labels)
+    numbers = [_number(database, source.items[n].id) if labelled else -1 for n in valid]
+    known: dict[Modality, dict[int, Tensor]] = {modality: {} for modality in source.present}
 
     def vectors(modality: Modality, rows: NDArray[np.int64]) -> Tensor:
-        items = source.present[modality]
-        embedded = index.encoder.embed(items.features[torch.from_numpy(rows)], modality)
-        return require_finite_embeddings(embedded, modality, [source.items[n].id for n in items.rows[rows]])
+        items, of_row = source.present[modality], known[modality]
+        if new := [row for row in rows.tolist() if row not in of_row]:
+            embedded = index.encoder.embed(items.features[torch.tensor(new)], modality)
+            require_finite_embeddings(embedded, modality, [source.items[n].id for n in items.rows[new]])
+            of_row.update(zip(new, embedded, strict=True))
+        return torch.stack([of_row[row] for row in rows.tolist()])
 
     rows = {m: _rows(clips[items.rows], valid) for m, items in source.present.items()}
     return ValidationClips(labels, np.asarray(numbers, dtype=np.int64), rows, vectors)

@@ -15,7 +15,7 @@ from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import DamagedFileError, InputError
 from aadml.retrieval.exact_search import Gallery
-from aadml.search import Index, fit_calibration, store
+from aadml.search import Index, encoders, fit_calibration, store
 from aadml.search.calibration import Calibration, Curve
 from aadml.search.facts import CalibrationRecord, StateRecord, read_facts, write_facts
 from aadml.search.fit_calibration import IndexContent, ValidationClips, summary, why_uncalibrated
@@ -357,6 +357,28 @@ def test_clips_of_separate_modalities_fit_the_probabilities_of_each_modality(tmp
             (("audio",), "audio", 40, 40), (("visual",), "visual", 30, 30)
         ]  # fmt: skip
         assert index._state.facts.calibration.clips == 40
+
+
+def test_each_clip_of_another_file_is_embedded_once_in_each_modality(model, tmp_path, monkeypatch):
+    content = synthetic(classes=4, train=0, valid=80, test=0, dimensions=(6, 8), difficulty=0.5)
+    has = {"audio": np.arange(80) < 70, "visual": np.arange(80) >= 20}
+    features = {m: values * has[m][:, None] for m, values in content.features.items()}
+    write_features(tmp_path / "clips.h5", replace(content, ids=tuple(map(str, range(80)))))
+    write_features(tmp_path / "others.h5", replace(content, features=features, present=has))
+    embedded, embed = [], encoders.ModelEncoder.embed
+
+    def counted(encoder, features, modality):
+        embedded.append((modality, len(features)))
+        return embed(encoder, features, modality)
+
+    Index.build(tmp_path / "clips.h5", tmp_path / "i", model=model).close()
+    monkeypatch.setattr(encoders.ModelEncoder, "embed", counted)
+    with Index.build(tmp_path / "clips.h5", tmp_path / "i", calibrate=tmp_path / "others.h5") as index:
+        counts = {kind: one.clips for kind, one in index._state.calibrations.items()}
+    assert counts == {(m, to): n for m, n in (
+        (("audio",), 70), (("visual",), 60), (("audio", "visual"), 50)
+    ) for to in ("audio", "visual")}  # fmt: skip
+    assert sorted(embedded) == [("audio", 70), ("visual", 60)]
 
 
 NO_QUERIES = (

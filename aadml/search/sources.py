@@ -327,8 +327,7 @@ def readable(source: IndexSource, place: str | Path, on_note: Note | None = None
     items = tuple(source.items[n] for n in rows)
     left = {item.id for item in source.items} - {item.id for item in items} - {failed.id for failed in source.failures}
     if left and on_note:
-        known = ", ".join(present)
-        on_note(f"the index embeds only {known}; clips of {place} without these modalities are left out: {len(left)}")
+        on_note(f"clips of {place} that have none of the modalities of the index are left out: {len(left)}")
     return replace(source, items=items, present=present)
 
 

@@ -134,7 +134,7 @@ def test_only_readable_items_and_the_clips_of_readable_captions_are_kept():
         kept = readable(IndexSource(items, present, failures=failures), "clips", notes.append)
         assert [item.id for item in kept.items] == ["b", "d", "b#1"]
         assert {m: some.rows.tolist() for m, some in kept.present.items()} == {"audio": [1], "text": [2]}
-        note = f"the index embeds only audio, text; clips of clips without these modalities are left out: {left}"
+        note = f"clips of clips that have none of the modalities of the index are left out: {left}"
         assert notes == [note] * bool(left)
         notes.clear()
 
@@ -149,7 +149,7 @@ def test_an_index_of_one_sound_is_searched_after_further_sounds_and_notes_pictur
         assert index.update(workers=1, on_note=notes.append).items == 3
         hits = index.search(audio=media / "a.wav", to="audio").hits
         assert (hits[0].id, round(hits[0].score, 6), hits[2].score > 0.5) == ("a.wav", 1, True)
-    note = f"the index embeds only audio; clips of {media} without these modalities are left out: 1"
+    note = f"clips of {media} that have none of the modalities of the index are left out: 1"
     assert notes[0] == note
 
 

@@ -49,7 +49,7 @@ from aadml.search.sources import (
     of_features,
     of_media,
 )
-from aadml.search.store import connect, is_index, only_writer, reading, writing
+from aadml.search.store import check_writable, connect, is_index, only_writer, reading, writing
 from aadml.search.updates import Changes, write
 
 
@@ -266,7 +266,12 @@ def _of_media(
     work: Work,
     calibrate: str | Path | None,
 ) -> IndexSource:
-    """Read media: as vectors for a model that decodes files itself, otherwise as features."""
+    """Read media: as vectors for a model that decodes files itself, otherwise as features.
+
+    Raises:
+        InputError: a write-protected index, a choice of extractors that differs from the index, or unreadable media.
+    """
+    check_writable(path)
     if isinstance(encoder, ModelEncoder) and not any(encoder.facts.dimensions.values()):
         if work.moments:
             raise InputError(

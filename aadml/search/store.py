@@ -217,6 +217,12 @@ def _errors_in_one_line(path: Path) -> Iterator[None]:
         raise DamagedFileError(f"{path} cannot be read as an index ({error}); build the index again") from error
 
 
+def check_writable(path: Path) -> None:
+    """Raise InputError if an index exists and is write-protected."""
+    if path.exists() and not os.access(path, os.W_OK):
+        raise InputError(f"{path} is write-protected; change its permissions, or pass another output")
+
+
 @contextmanager
 def writing(path: Path, *, is_new: bool = False) -> Iterator[sqlite3.Connection]:
     """Open a copy of an index, or a new index, for one transaction. The written file then replaces the index.
@@ -225,8 +231,9 @@ def writing(path: Path, *, is_new: bool = False) -> Iterator[sqlite3.Connection]
     excludes other writers.
 
     Raises:
-        InputError: the index is damaged or cannot be written.
+        InputError: the index is damaged, write-protected, or cannot be written.
     """
+    check_writable(path)
     with atomic_path(path) as temporary, _errors_in_one_line(path):
         if not is_new:
             shutil.copyfile(path, temporary)
@@ -252,12 +259,10 @@ def only_writer(path: Path) -> Iterator[Path]:
         The folder `<index>.work` for unfinished work.
 
     Raises:
-        InputError: another process holds the lock, the index is write-protected, or the folder is or contains a
-            symbolic link, or cannot be created or written.
+        InputError: another process holds the lock, or the folder is or contains a symbolic link, or cannot be created
+            or written.
     """
     path = target_of(path)
-    if path.exists() and not os.access(path, os.W_OK):
-        raise InputError(f"{path} is write-protected; change its permissions, or pass another output")
     work = path.with_name(f"{path.name}.work")
     refuse_links(work)
     try:

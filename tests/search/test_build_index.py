@@ -1,5 +1,6 @@
 """Updates of an index, and arguments that differ from those of the index."""
 
+import os
 import shutil
 import sqlite3
 from dataclasses import replace
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import aadml
+from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.feature_file.writing import write_features
 from aadml.feature_extraction.ground.errors import InputError
@@ -35,6 +37,24 @@ def test_an_update_embeds_what_is_new_or_changed_and_removes_what_is_gone(featur
     assert found.hits[0].score == found.hits[1].score
     assert [hit.id for hit in found.hits] == sorted(hit.id for hit in found.hits)
     assert len(index) == 89
+
+
+def test_a_write_protected_index_is_refused_before_media_are_decoded_or_the_index_changes(tmp_path, monkeypatch):
+    clips, media = tmp_path / "f.h5", tmp_path / "media"
+    content = synthetic(classes=2, train=5, valid=0, test=5, dimensions=(6, 8))
+    write_features(clips, content)
+    media.mkdir()
+    cv2.imwrite(str(media / "a.png"), np.zeros((64, 64, 3), dtype=np.uint8))
+    of_clips, of_media = (Index.build(place, tmp_path / f"{place.stem}.i", workers=1) for place in (clips, media))
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).suffix != ".i" and access(path, mode))
+    monkeypatch.setattr(build_index, "of_media", None)
+    unchanged = of_clips.update()
+    assert (unchanged.items, unchanged.new, unchanged.changed, unchanged.removed) == (10, 0, 0, 0)
+    write_features(clips, content.select(np.arange(3)))
+    for index in (of_clips, of_media):
+        with pytest.raises(InputError, match=r"\.i is write-protected; change its permissions"):
+            index.update()
 
 
 def test_another_source_or_model_is_refused(features, model, tmp_path):

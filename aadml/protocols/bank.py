@@ -22,8 +22,9 @@ def anchor_aware(subject: Subject, clips: Clips, vectors: Vectors) -> Vectors:
 
     With k = 0, the items are not replaced.
     """
-    proxy = bank_proxy(subject.encoder, vectors)
-    proxy.remember(_bank(subject))
+    bank = _bank(subject)
+    proxy = bank_proxy(subject.encoder, bank)
+    proxy.remember(bank)
 
     def mixed(values: Vectors, k: int) -> Vectors:
         return {m: proxy.from_bank(v, m, k=k) if k else v for m, v in values.items()}

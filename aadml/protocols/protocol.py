@@ -5,8 +5,6 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
-import torch
 from torch import Tensor
 
 from aadml.comparison.clips import Clips, Splits
@@ -20,8 +18,6 @@ from aadml.proxies.mixture import MixtureOptions
 
 Vectors = dict[Modality, Tensor]
 """Modality -> (n, e)."""
-ROUNDING = 1e-5
-"""Largest difference of vectors that is attributed to rounding."""
 
 
 @dataclass(frozen=True)
@@ -88,13 +84,11 @@ def vectors_of(encoder: Model, clips: Clips) -> Vectors:
 def read_out(subject: Subject, vectors: Mapping[Modality, Tensor], clips: Clips) -> Embeddings:
     """Apply the read-out of the method to vectors (n, e) by modality, and return the embeddings of the clips.
 
-    A modality that the encoder ranks once per label keeps this property if the vectors of a label are still equal.
+    Modalities that the encoder ranks once per label are also ranked once after mixing, by the first row of a label.
     """
     method = subject.encoder.method
-    embeddings = clips.embedded({m: method.read_off(v) for m, v in vectors.items()}, method.similarity)
-    first, label = np.unique(clips.labels.numpy(), return_index=True, return_inverse=True)[1:]
-    once = [m for m in subject.once if torch.allclose(v := embeddings.vectors[m], v[first[label]], atol=ROUNDING)]
-    return replace(embeddings, once=tuple(once))
+    read = {m: method.read_off(v) for m, v in vectors.items()}
+    return clips.embedded(read, method.similarity, once=tuple(m for m in subject.once if m in read))
 
 
 def bank_proxy(encoder: Model, vectors: Vectors) -> AnchorAware:

@@ -107,15 +107,29 @@ def test_a_text_that_is_not_unicode_is_refused_in_one_line(manifest, narrow, tmp
         call("search", tmp_path / "i", "--text", "a \udcff", "--to", "audio")
 
 
-@pytest.mark.parametrize("protocol", ["bank", "bank-expansion"])
-def test_a_bank_ranks_a_sound_once_for_all_its_captions(manifest, narrow, protocol):
+MIXES = ("bank", "bank-expansion", "legacy:label-graph", "legacy:batch-attention", "legacy:partner")
+
+
+@pytest.mark.parametrize("protocol", MIXES)
+def test_a_protocol_that_mixes_vectors_ranks_a_sound_once_for_all_its_captions(narrow, protocol):
     expected = aadml.evaluate(narrow.folder)
     found = aadml.evaluate(narrow.folder, protocol=protocol)
     assert [d.units for d in found.directions] == [d.units for d in expected.directions]
     assert [(len(d.ids), d.gallery) for d in found.directions] == [(6, 12), (12, 6)]
+
+
+@pytest.mark.parametrize("protocol", MIXES[:-1])
+def test_an_audit_embeds_each_modality_alone_under_protocols_that_mix_vectors(narrow, protocol):
+    report = aadml.audit(narrow.folder, protocol=protocol)
+    assert {f.check for f in report if not f.failed} >= {"one modality alone", "metric", "partner blindness"}
+    assert report.failed == protocol.startswith("legacy:")
+
+
+def test_a_protocol_that_mixes_vectors_is_refused_for_sequences(manifest):
     model = aadml.fit(manifest, method="xie", epochs=1, settings=[*NARROW["xie"], "training.batch=12"])
-    with pytest.raises(InputError, match=r"the embeddings of the model are sequences \(frame-word\); choose another"):
-        aadml.evaluate(model, data=manifest, protocol=protocol)
+    for protocol in MIXES[:2]:
+        with pytest.raises(InputError, match=r"the embeddings of the model are sequences \(frame-word\)"):
+            aadml.evaluate(model, data=manifest, protocol=protocol)
 
 
 def test_each_method_starts_from_its_own_config_with_and_without_data_and_says_what_is_untrained(tmp_path, monkeypatch):

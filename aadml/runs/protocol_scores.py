@@ -63,13 +63,19 @@ def evaluate_model(
     return _scored(Subject(loaded, ruled), protocol or loaded.facts.protocol, split, options)
 
 
-def subject_of(run: Run) -> Subject:
-    """Return a run as the subject of protocols, with a function that repeats the training of the run."""
+def subject_of(run: Run, split: str = "test") -> Subject:
+    """Return a run as the subject of protocols that score a split, with a function that repeats the training.
+
+    With several texts per training clip, the other modalities of such a clip are ranked once if `split` is "train". A
+    bank then has the first text of each clip. Training is always repeated on the training clips of the run.
+    """
 
     def retrain(changed: Splits) -> Model:
-        return fit_model(prepare(run.config, changed), Session())
+        return fit_model(prepare(run.config, changed.having("train", run.splits.train)), Session())
 
-    return Subject(run.model, run.splits, retrain)
+    is_paired = split == "train" and run.config.common.texts != "first"
+    scored = run.splits.having("train", ranked_once(run.splits.train)) if is_paired else run.splits
+    return Subject(run.model, scored, retrain)
 
 
 def evaluate_under_each(
@@ -96,10 +102,8 @@ def evaluate_under_each(
             a protocol, split, option or rule does not apply to the run.
     """
     run, say = load_run(folder, judged=rules.relevance is None), on_note or (lambda message: None)
-    subject, facts, splits = subject_of(run), run.model.facts, run.splits
-    if split == "train" and run.config.common.texts != "first":
-        splits = splits.having("train", ranked_once(splits.train))
-    subject = replace(subject, splits=_ruled(splits, rules, run.config.data, split, say))
+    subject, facts = subject_of(run, split), run.model.facts
+    subject = replace(subject, splits=_ruled(subject.splits, rules, run.config.data, split, say))
     changed = [*options.changed(), *rules.changed()]
     evaluations = [_scored(subject, protocol or facts.protocol, split, options) for protocol in protocols]
     records = {

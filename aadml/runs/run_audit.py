@@ -63,8 +63,8 @@ def audit_run(
     """
     run = load_run(folder, device="cpu")  # a forked process cannot use the GPU of its parent
     protocol = protocol or run.model.facts.protocol
-    pipeline = ProtocolPipeline(subject_of(run), protocol)
-    report = checks(pipeline, run.splits)
+    subject = subject_of(run, split)
+    report = checks(ProtocolPipeline(subject, protocol), subject.splits)
     stored = read_evaluation(run.manifest)
     score = evaluate(run.model.embed_clips(run.splits[stored.split])).map_mean
     report += [_kept_epoch(run), _stored_score(stored, score)]

@@ -14,7 +14,10 @@ from aadml.configuration.from_arguments import assemble
 from aadml.data.conversion import convert
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.methods.training.session import Callbacks
+from aadml.runs import protocol_scores
 from aadml.runs.fit import resume_run
+from aadml.runs.loading import load_run
+from aadml.runs.prepare import prepare
 from aadml.runs.train import train_into
 from tests.feature_extraction.hub import tiny
 
@@ -103,6 +106,18 @@ def test_training_clips_are_scored_once_for_all_their_texts(features, tmp_path, 
     for found, expected in zip(of_run.directions, of_data.directions, strict=True):
         assert (len(found.ids), found.gallery, len(found.units)) == (len(expected.ids), expected.gallery, 40)
         assert found.map == pytest.approx(expected.map)
+    audited = next(f for f in aadml.audit(model.folder, split="train") if f.check == "embeddings")
+    assert audited.evidence.startswith(f"MAP by cosine {aadml.evaluate(model.folder, split='train').map_mean:.5f};")
+
+
+def test_training_is_repeated_on_all_texts_if_the_training_clips_are_scored(features, tmp_path, monkeypatch):
+    model = aadml.fit(features, config="pairs", settings=SMALL | {"texts": "all"}, epochs=1, runs=tmp_path)
+    run, trained = load_run(model.folder), []
+    monkeypatch.setattr(protocol_scores, "prepare", lambda c, splits: trained.append(splits) or prepare(c, splits))
+    aadml.evaluate(model.folder, split="train", protocol="legacy:test-selection")
+    (splits,) = trained
+    assert len(splits.train.whole) == len(splits.train) == len(run.splits.train)
+    assert len(splits.valid.whole) == 40
 
 
 @pytest.mark.parametrize(

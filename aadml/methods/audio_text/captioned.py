@@ -1,11 +1,13 @@
 """Base class of learners for clips of sound and captions."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import torch
 from safetensors.torch import load
-from torch import nn
+from torch import Tensor, nn
 
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Matrix, Modality
@@ -120,7 +122,7 @@ def _load_run(learner: CaptionedLearner, run: Path) -> None:
     The words and vectors of a Word2Vec file stay those of the new captions. An untrained table of words is loaded.
 
     Raises:
-        InputError: the folder is not a trained run, is damaged, or has other networks or adapters.
+        InputError: the folder is not a trained run, is damaged, or has other networks, adapters or word vectors.
     """
     path, facts = run / "model.safetensors", run / "model.json"
     if not path.is_file() or not facts.is_file():
@@ -135,14 +137,33 @@ def _load_run(learner: CaptionedLearner, run: Path) -> None:
     inputs = {f"{name}.": part for name, part in learner.named_modules() if isinstance(part, WordInput)}
     omitted = ("curriculum.", *(name for name, part in inputs.items() if part.source != UNTRAINED))
     for key, value in learner.state_dict().items():
-        resized = not value.is_floating_point() or key.startswith(tuple(inputs))
-        fits = key in weights and (resized or weights[key].shape == value.shape)
+        first = int(not value.is_floating_point() or key.startswith(tuple(inputs)))  # the rows of words may be others
+        fits = key in weights and weights[key].shape[first:] == value.shape[first:]
         if not key.startswith("curriculum.") and not fits:
             raise InputError(
                 f"method.start: the tensor '{key}' in {run} is missing or has another size; pass a run of the same "
                 "networks"
             )
+    source = nested(content, "facts", "method", "arguments").get("text_weights", UNTRAINED)
+    for name, part in inputs.items():
+        _check_words(part, source, _known(weights[f"{name}words"], weights[f"{name}vectors"]), run)
     learner.load_state_dict({key: value for key, value in weights.items() if not key.startswith(omitted)}, False)
+
+
+def _check_words(part: WordInput, source: object, before: Mapping[str, Tensor], run: Path) -> None:
+    """Raise InputError unless the word vectors of a run and of `part` are untrained, or equal vectors of a file."""
+    now = _known(part.words, part.vectors.cpu())
+    is_file = part.source != UNTRAINED
+    differ = any(not torch.equal(before[word], now[word]) for word in before.keys() & now.keys())
+    if is_file != (source != UNTRAINED) or (is_file and differ):
+        raise InputError(
+            f"method.start: {run} has other word vectors than method.text_weights; pass a run of the same word vectors"
+        )
+
+
+def _known(words: Tensor, vectors: Tensor) -> dict[str, Tensor]:
+    """Return the vector (d,) of each word of the buffers of a `WordInput`, without the vector of all other words."""
+    return dict(zip(bytes(words.tolist()).decode().split("\n")[:-1], vectors, strict=False))
 
 
 def _check_adapters(learner: CaptionedLearner, run: Path, facts: JsonObject) -> None:

@@ -288,11 +288,12 @@ def test_features_instead_of_sound_or_captions_are_refused_before_training(tones
             method.fit(train, valid, Session())
 
 
-def written(method, folder):
-    """Write the weights of a method as those of a run."""
+def written(method, folder, **arguments):
+    """Write the weights of a method as those of a run, with the arguments of the method."""
     weights = pack_tensors(Checkpoint({f"method.{k}": v for k, v in method.state().items()}))
     (folder / "model.safetensors").write_bytes(weights)
-    (folder / "model.json").write_bytes(seal({"weights": vars(FileSum.of(weights))}))
+    facts = {"method": {"arguments": arguments}}
+    (folder / "model.json").write_bytes(seal({"weights": vars(FileSum.of(weights)), "facts": facts}))
 
 
 @pytest.mark.parametrize("source", ["untrained", "vectors.txt"])
@@ -303,7 +304,7 @@ def test_training_on_other_captions_may_begin_with_weights_beside_word_vectors(t
     is_file = source != "untrained"
     options = small | {"text": "word2vec", "text_weights": str(tmp_path / source) if is_file else source}
     first = fitted(replace(tones, train=tones.train[::2]), context, options)
-    written(first, tmp_path)
+    written(first, tmp_path, text_weights=options["text_weights"])
     still = replace(TRAINING, epochs=1, learning_rate=1e-12)
     again = fitted(tones, context, options | {"start": str(tmp_path)}, still)
     known = Captions(("very low tone",))
@@ -313,6 +314,27 @@ def test_training_on_other_captions_may_begin_with_weights_beside_word_vectors(t
     )
     assert "number" not in first_words
     assert ("number" in words) is is_file  # words of a file are those of the new captions
+
+
+def test_training_does_not_begin_with_a_run_of_other_word_vectors(tones, context, small, tmp_path):
+    sources = {"untrained": "untrained"}
+    for name, numbers in {"a": np.eye(5, 16), "b": 2 * np.eye(5, 16), "short": np.eye(5, 8)}.items():
+        words = zip(("tone", "very", "low", "number", "is"), numbers.tolist(), strict=True)
+        (tmp_path / name).write_text("".join(f"{word} {' '.join(map(str, row))}\n" for word, row in words))
+        sources[name] = str(tmp_path / name)
+    options = small | {"text": "word2vec"}
+    for before, after in (("untrained", "a"), ("a", "untrained"), ("a", "b")):
+        written(
+            fitted(tones, context, options | {"text_weights": sources[before]}), tmp_path, text_weights=sources[before]
+        )
+        with pytest.raises(
+            InputError, match=r"has other word vectors than method\.text_weights; pass a run of the same"
+        ):
+            fitted(tones, context, options | {"text_weights": sources[after], "start": str(tmp_path)})
+    with pytest.raises(InputError, match=r"'towers\.text\.network\.vectors' in .* has another size"):
+        fitted(
+            tones, context, options | {"text_weights": sources["short"], "text_dimension": 8, "start": str(tmp_path)}
+        )
 
 
 def test_training_may_begin_with_the_weights_of_a_run(tones, context, small, tmp_path):

@@ -68,7 +68,7 @@ def command(
     finally:
         progress.close()
     if (epoch := model.facts.selected_epoch) is not None:
-        note(f"the weights of epoch {epoch} are kept")
+        note(f"the weights of epoch {epoch} of {len(model.records())} are kept")
     if as_json:
         echo_json({"run": str(model.folder), **(model.evaluation or {})})
         return

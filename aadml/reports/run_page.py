@@ -141,7 +141,7 @@ def _summary(
         f"ties count by exact expectation (tie rate {evaluation.tie_rate:.2%}).",
         *([] if rule == LABEL.name else [f"A relevant result is {RELEVANCE_IN_WORDS[rule]}."]),
         *([] if evaluation.sample is None else [f"The queries are {in_words(evaluation.sample)}."]),
-        *([] if facts.selected_epoch is None else [_epoch(facts)]),
+        *([] if facts.selected_epoch is None else [_epoch(model)]),
         f"The scores are those of one training run. Intervals are over {units}, not over seeds.",
         f"Audit for leaks: {model.audit or 'not audited; run aadml audit RUN'}.",
         *notes,
@@ -179,9 +179,10 @@ def _enumerated(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def _epoch(facts: Facts) -> str:
+def _epoch(model: Model) -> str:
+    facts, total = model.facts, len(model.records())
     chosen = "the last epoch" if facts.training.select == "last" else "chosen on the validation clips, never on test"
-    return f"The weights are those of epoch {facts.selected_epoch}, {chosen}."
+    return f"The weights are those of epoch {facts.selected_epoch}{f' of {total}' if total else ''}, {chosen}."
 
 
 def _scores(evaluation: Evaluation) -> Table:

@@ -73,8 +73,9 @@ def embedded():
 
 
 def model(**training):
-    facts = SimpleNamespace(selected_epoch=3, training=SimpleNamespace(epochs=9, **training))
-    return SimpleNamespace(facts=facts, audit="")
+    """A model of stages with four epochs in all, which are more than those of the config."""
+    facts = SimpleNamespace(selected_epoch=3, training=SimpleNamespace(epochs=1, **training))
+    return SimpleNamespace(facts=facts, audit="", records=lambda: [{}] * 4)
 
 
 VERDICT = (
@@ -99,7 +100,7 @@ precision@5|0.783|0.731
 precision@10|0.717|0.642
 Protocol inductive: every item is embedded independently, and every query ranks the whole gallery, including its own \
 clip (MAP 0.829 without that clip). Items are compared by dot; ties count by exact expectation (tie rate 54.17%).
-The weights are those of epoch 3, chosen on the validation clips, never on test.
+The weights are those of epoch 3 of 4, chosen on the validation clips, never on test.
 The scores are those of one training run. Intervals are over test sets, not over seeds.
 Audit for leaks: not audited; run aadml audit RUN.
 A note on the data."""
@@ -109,7 +110,8 @@ def test_a_summary_in_full():
     evaluation = evaluate(embedded())
     html = run_page._summary(evaluation, model(select="best"), [], ["It stopped early"], ["A note on the data."])
     assert words(html) == SUMMARY.replace("|", "\n")
-    few = words(run_page._summary(evaluate(embedded(), queries=5), model(select="last"), [], [], []))
+    without_log = SimpleNamespace(**vars(model(select="last")) | {"records": tuple})
+    few = words(run_page._summary(evaluate(embedded(), queries=5), without_log, [], [], []))
     assert "The weights are those of epoch 3, the last epoch." in few
     assert "The queries are a random sample: 5 of 12 queries (seed 0) against the whole gallery." in few
     own = words(run_page._summary(replace(evaluation, relevance="own"), model(select="last"), [], [], []))

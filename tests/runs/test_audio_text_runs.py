@@ -54,6 +54,7 @@ def test_a_run_is_trained_evaluated_and_embeds_captioned_sound(manifest, tmp_pat
     )
     records = [json.loads(line) for line in (Path(run) / "metrics.jsonl").read_text().splitlines()]
     assert all(record["steps"] for record in records)
+    assert f" of {len(records)} are kept" in shown[-1]
     found = json.loads(call("evaluate", run, "--json").stdout)
     assert {"text-audio", "audio-text"} == found["directions"].keys()
     side = found["directions"]["text-audio"]

@@ -78,7 +78,7 @@ def test_two_processes_write_one_run_with_the_figures_of_one_process(whole, tmp_
     assert said == [
         DRAWN,
         "aadml: warning: the very last epoch was chosen: training longer (training.epochs) may help",
-        f"aadml: the weights of epoch {EPOCHS} are kept",
+        f"aadml: the weights of epoch {EPOCHS} of {EPOCHS} are kept",
     ]
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
     assert json.loads((folder / "environment.json").read_text())["processes"] == 2

@@ -18,6 +18,7 @@ from aadml.configuration.presets import preset_path
 from aadml.data.captions.captioned_sets import captioned_splits, is_captioned
 from aadml.data.captions.several_texts import with_captions, with_texts
 from aadml.data.reading import SYNTHETIC, Views, is_address, open_data
+from aadml.data.sources.media_files import MediaFiles
 from aadml.data.sources.media_sets import is_manifest, read_media, with_media
 from aadml.data.splitting.division import source_groups
 from aadml.data.splitting.shared_clips import with_copy_notes
@@ -353,20 +354,27 @@ class TrainingSource:
 
 
 def _with_validation(splits: Splits, common: Common, *, captioned: bool = False) -> Splits:
-    """Return the splits with a share of the training clips, with all their captions, set aside for validation."""
-    clips = splits.train
+    """Return the splits with a share of the training clips, with all their captions, set aside for validation.
+
+    The clips of a file, or the rows of an id if the data are not files, are divided only if the share requires this.
+    """
+    clips, kind = splits.train, "ids"
+    names: Sequence[str] = clips.ids
+    for files in clips.features.values():
+        if isinstance(files, MediaFiles):
+            names, kind = [files.paths[i] or name for i, name in zip(files.items, names, strict=True)], "files"
     labels = clips.labels.numpy()
     clip = labels if captioned else np.arange(len(clips))
     rows = np.unique(clip, return_index=True)[1]
     vectors = {m: values.float().cpu().numpy() for m, values in clips.features.items() if isinstance(values, Tensor)}
-    groups = source_groups(clips.ids, vectors)
+    groups = source_groups(names, vectors)
     drawn = stratified(np.zeros_like(labels) if captioned else labels, rows, common.validation, common.seed, groups)
     is_valid = np.isin(clip, clip[drawn])
     rest, valid = np.flatnonzero(~is_valid), np.flatnonzero(is_valid)
     train, chosen = (clips.select(torch.from_numpy(part)) for part in (rest, valid))
     draw = "stratified" if clips.class_names and not captioned else "at random"
-    if count := count_divided(valid, rest, clips.ids):
-        draw += f", {count} ids in both train and valid"
+    if count := count_divided(valid, rest, names):
+        draw += f", {count} {kind} in both train and valid"
     note = DrawNote(f"{len(drawn)} clips were set aside for validation ({draw}, seed {common.seed})")
     return replace(splits, train=train, valid=chosen, notes=(*splits.notes, note))
 

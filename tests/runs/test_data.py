@@ -1,5 +1,6 @@
 """The data that a config names: captioned sound, and the config that labels ask for."""
 
+import csv
 import re
 from dataclasses import replace
 from functools import partial
@@ -332,6 +333,24 @@ def test_captioned_clips_in_memory_are_set_aside_with_all_their_captions(tmp_pat
         "3 clips were set aside for validation (at random, seed 0)",
         "27 texts of 9 training clips: each epoch trains on one text per clip, drawn by the seed",
     )
+
+
+@pytest.mark.parametrize("files", [6, 1])
+def test_segments_of_a_sound_file_in_memory_are_set_aside_together(tmp_path, files):
+    manifest = write_captioned(tmp_path / "clips")
+    with manifest.open(newline="") as file:
+        header, *rows = csv.reader(file)
+    for number, row in enumerate(rows):
+        row[1] = f"{number % files}.wav" if row[2] == "train" else row[1]
+        row += [f"{number % 12 / 30:.3f}", f"{(number % 12 + 1) / 30:.3f}"]
+    with manifest.open("w", newline="") as file:
+        csv.writer(file).writerows([[*header, "start", "end"], *rows])
+    train = aadml.read(manifest).train
+    splits = data.TrainingSource(Splits(train)).splits(assemble(method="xie", validation=0.3))
+    used = [{part["audio"].paths[i] for i in part["audio"].items} for part in (splits.train, splits.valid)]
+    assert len(used[0] & used[1]) == (files == 1)
+    divided = "at random, 1 files in both train and valid, seed 0" if files == 1 else "at random, seed 0"
+    assert splits.notes == (f"4 clips were set aside for validation ({divided})",)
 
 
 def test_clips_in_memory_with_equal_ids_are_set_aside_together():

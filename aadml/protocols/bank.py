@@ -1,6 +1,7 @@
 """Protocols that use training clips without their labels as a bank.
 
-The clips of the bank are neighbors of an item, or serve to correct hubs.
+The clips of the bank are neighbors of an item, or serve to correct hubs. A training sound is in the bank once for each
+of its captions.
 """
 
 from collections.abc import Sequence

@@ -89,3 +89,16 @@ def test_a_session_of_the_command_line_trains_audits_and_evaluates(videos, setti
     again = json.loads(call("evaluate", run, "--data", str(videos), "--json"))["map_mean"]
     assert again == pytest.approx(own, abs=1e-9)
     assert "fail" not in call("audit", run).lower()
+
+
+@pytest.mark.slow
+def test_an_audit_passes_for_scored_clips_without_sound(videos, settings, tmp_path):  # noqa: F811
+    lines = ["id,audio,visual,label,split"]
+    for name, media, label, split, _ in (line.split(",") for line in videos.read_text().splitlines()[1:]):
+        path = videos.parent / media
+        lines.append(f"{name},{'' if name in ('v24', 'v26') else path},{path},{label},{split}")
+    (tmp_path / "m.csv").write_text("\n".join(lines))
+    config = assemble(data=str(tmp_path / "m.csv"), method="pairs", settings=settings, **{"training.epochs": 1})
+    train_into(config, tmp_path / "run")
+    report = aadml.audit(tmp_path / "run")
+    assert [finding for finding in report if finding.failed] == []

@@ -162,8 +162,8 @@ class TowerLearner(CachingLearner):
     def _decoded(self, clips: Clips, *, stored: bool, whole: bool) -> tuple[Clips, dict[Modality, NetworkItems]]:
         """Return clips with vectors as features, and the items of the networks.
 
-        As in `aadml extract`, a clip lacks a modality if there is no sound, no frame or no path. Clips without any
-        modality and clips that cannot be decoded are omitted.
+        As in `aadml extract`, a clip lacks a modality if there is no sound, no frame or no path. Clips that cannot be
+        decoded are omitted, and clips that lack all of several modalities.
 
         Args:
             clips: clips with media, or with vectors, which are not changed.
@@ -179,7 +179,7 @@ class TowerLearner(CachingLearner):
                 if (absent := items.absent()).any():
                     present[modality] = present.get(modality, ~absent) & ~absent
                 usable &= decoded | absent & (not whole)
-        if all(modality in present for modality in features):
+        if len(features) > 1 and all(modality in present for modality in features):
             usable &= torch.stack([present[modality] for modality in features]).any(0)
         rows = usable.nonzero()[:, 0]
         clips = replace(clips, features=features, present=present).select(rows)

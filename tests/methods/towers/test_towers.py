@@ -228,6 +228,12 @@ def test_clips_without_sound_or_pictures_train_as_their_extracted_features(
         for key in ("id", "audio_present", "visual_present"):
             np.testing.assert_array_equal(media[key][()], features[key][()])
         assert len(media["id"]) == 29
+    test = load_splits(assemble(data=str(incomplete), settings=FROZEN | {"towers.audio": "hf:any"})).test
+    together = by_media.method.embed_clips(test)
+    for modality in test.modalities:
+        alone = by_media.method.embed_clips(test.keeping([modality]))
+        assert len(alone) == len(test)
+        torch.testing.assert_close(alone.vectors[modality], together.vectors[modality])
 
 
 @pytest.mark.filterwarnings("default:.*silent[0-9]*.mp4. the file has no sound track")

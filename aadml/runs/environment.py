@@ -205,11 +205,23 @@ def data_hash(splits: Splits) -> str:
             digest.update(clips.all_labels.numpy().tobytes())
         for modality in clips.modalities:
             digest.update(modality.encode())
-            if modality in clips.present:
-                digest.update(clips.present[modality].numpy().tobytes())
+            flags = clips.present.get(modality)
+            if flags is not None and not _of_paths(clips[modality], flags):
+                digest.update(flags.numpy().tobytes())
             for part in _content(clips[modality], modality):
                 digest.update(part)
     return digest.hexdigest()
+
+
+def _of_paths(features: Features, flags: torch.Tensor) -> bool:
+    """Return whether flags (n,) are False for exactly the items with an empty path, which `content` distinguishes."""
+    if isinstance(features, torch.Tensor):
+        return False
+    from aadml.data.sources.media_files import MediaFiles
+
+    if not isinstance(features, MediaFiles):
+        return False
+    return flags.tolist() == [bool(features.paths[file]) for file in features.items.tolist()]
 
 
 def _content(features: Features, modality: str) -> Iterator[bytes]:

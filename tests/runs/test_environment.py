@@ -19,7 +19,7 @@ from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.json_values import parse_as, to_bytes
 from aadml.runs import environment
-from aadml.runs.data import TrainingSource
+from aadml.runs.data import TrainingSource, load_splits
 from aadml.runs.environment import Data, Environment, check_same_data, data_hash
 from tests.sound_files import tone, write_wav
 
@@ -116,6 +116,17 @@ def test_two_sets_of_other_sound_or_other_words_hash_differently(tmp_path):
     assert len({one, other_words, other_sound}) == 3
     moved = shutil.copytree(tmp_path / "first", tmp_path / "moved")
     assert data_hash(aadml.read(moved / "manifest.csv")) == one
+
+
+def test_an_empty_cell_of_a_manifest_hashes_as_the_path_that_earlier_versions_hashed(tmp_path):
+    write_set(tmp_path / "set")
+    rows = ["id,audio,label,split", "a,0.wav,x,train", "b,,x,train", "c,2.wav,x,valid", "d,3.wav,x,test"]
+    (tmp_path / "set" / "m.csv").write_text("\n".join(rows))
+    splits = load_splits(assemble(data=str(tmp_path / "set" / "m.csv"), settings={"towers.audio": "hf:any"}))
+    assert splits.train.present["audio"].tolist() == [True, False]
+    earlier, masked = ({}, {"audio": torch.tensor([False, True])})
+    hashes = [data_hash(splits.having("train", replace(splits.train, present=flags))) for flags in (earlier, masked)]
+    assert (data_hash(splits) == hashes[0], hashes[1] == hashes[0]) == (True, False)
 
 
 def test_only_a_checkout_of_the_package_has_a_commit(tmp_path, monkeypatch):

@@ -16,8 +16,10 @@ from typing import Any
 import h5py
 import numpy as np
 
-_FREE = 1 << 26  # declared bytes that are always allowed
-_RATIO = 200  # declared bytes per byte of the file; a higher ratio is a decompression bomb
+_FREE = 1 << 26  # declared bytes of an array that are always allowed
+_RATIO = 200  # declared bytes per stored byte; a higher ratio is a decompression bomb
+_TOTAL = 1 << 30  # declared bytes of all arrays that are always allowed
+_LINKS = 3  # soft links on the path of an object; a soft link to a group above itself has endless paths
 _CHUNK = 1 << 28  # bytes of the largest chunk
 _OBJECTS = 100_000
 _CHUNKS = 1_000_000
@@ -51,17 +53,20 @@ class _Walk:
 
     def group(self, top: h5py.Group) -> None:
         """Inspect a group and all objects below the group; raise UnsafeFile for the first problem."""
-        waiting = [top]
+        waiting = [(top, 0)]
         while waiting:
-            group = waiting.pop()
+            group, links = waiting.pop()
             self._attributes(group)
             for name in group:
                 member = _linked(group, name)
+                followed = links + (group.get(name, getclass=True, getlink=True) is h5py.SoftLink)
+                if followed > _LINKS:
+                    continue
                 self._names += 1
                 if self._names > _OBJECTS:
                     raise UnsafeFile(f"the file contains more than {_OBJECTS:,} objects")
                 if isinstance(member, h5py.Group):
-                    waiting.append(member)
+                    waiting.append((member, followed))
                 elif isinstance(member, h5py.Dataset):
                     self._dataset(member)
 
@@ -84,10 +89,12 @@ class _Walk:
         self._attributes(dataset)
         if dataset.shape is None:
             return
-        item = dataset.id.get_type().get_size()
+        stored, item = dataset.id.get_storage_size(), dataset.id.get_type().get_size()
         declared = int(np.prod([int(length) for length in dataset.shape], dtype=object)) * item
         self._declared += declared
-        if self._declared > max(_FREE, _RATIO * self._size):
+        if declared > max(_FREE, _RATIO * stored):
+            raise UnsafeFile(f"{name} declares {declared:,} bytes, but stores {stored:,}")
+        if self._declared > max(_TOTAL, _RATIO * self._size):
             raise UnsafeFile(
                 f"the arrays up to {name} declare {self._declared:,} bytes, but the file has {self._size:,}"
             )

@@ -17,6 +17,13 @@ def chunked(length, size):
     return lambda file: file.create_dataset("a", (length,), "f4", chunks=(size,))
 
 
+def stored(length):
+    def write(file):
+        file.create_dataset("a", (length,), "f4", chunks=(100,))[:100] = 1
+
+    return write
+
+
 def both(length, second):
     def write(file):
         file.create_dataset("g/a", (length,), "f4", chunks=(10,))
@@ -52,14 +59,16 @@ def texts(length):
 @pytest.mark.parametrize(
     ("limits", "allowed", "refused", "says"),
     [
+        ({"_FREE": 1000}, chunked(250, 10), chunked(251, 10), "/a declares 1,004 bytes, but stores 0"),
+        ({"_FREE": 0, "_RATIO": 3}, stored(300), stored(301), "/a declares 1,204 bytes, but stores 400"),
         (
-            {"_FREE": 1000, "_RATIO": 0},
+            {"_TOTAL": 1000, "_RATIO": 0},
             chunked(250, 10),
             chunked(251, 10),
             "the arrays up to /a declare 1,004 bytes, but the file has 20",
         ),
         (
-            {"_FREE": 0, "_RATIO": 60},
+            {"_TOTAL": 0, "_RATIO": 60},
             chunked(300, 10),
             chunked(301, 10),
             "the arrays up to /a declare 1,204 bytes, but the file has 20",
@@ -129,7 +138,7 @@ def test_the_process_has_limits_on_time_memory_and_core_files(monkeypatch, hard,
 @pytest.mark.parametrize("second", SECOND)
 def test_an_array_counts_once_under_each_of_its_names(tmp_path, monkeypatch, second):
     monkeypatch.setattr(hdf5_look, "_limit", lambda _: None)
-    monkeypatch.setattr(hdf5_look, "_FREE", 1000)
+    monkeypatch.setattr(hdf5_look, "_TOTAL", 1000)
     monkeypatch.setattr(hdf5_look, "_RATIO", 0)
     answers = []
     for length in (125, 126):
@@ -147,14 +156,27 @@ def test_a_group_that_contains_itself_ends(tmp_path, monkeypatch):
     assert hdf5_look.main(str(tmp_path / "f"), 1.0) == "the file contains more than 100,000 objects"
 
 
-def test_files_may_declare_64_mebibytes_or_200_times_their_size(tmp_path, monkeypatch):
+def test_a_soft_link_to_a_group_above_itself_is_allowed(tmp_path, monkeypatch):
+    monkeypatch.setattr(hdf5_look, "_limit", lambda _: None)
+    answers = []
+    for count in (1000, 1001):
+        monkeypatch.setattr(hdf5_look, "_TOTAL", 4 * 4 * 1000)  # an array has a path with 0, 1, 2 and 3 of the links
+        monkeypatch.setattr(hdf5_look, "_RATIO", 0)
+        with h5py.File(tmp_path / "f", "w") as file:
+            file["about/top"] = h5py.SoftLink("/")
+            file.create_dataset("a", (count,), "f4", chunks=(10,))
+        answers.append(hdf5_look.main(str(tmp_path / "f"), 1.0))
+    assert answers[0] == ""
+    assert " declare 16,016 bytes, but the file has " in answers[1]
+
+
+def test_an_array_may_declare_64_mebibytes_and_a_file_a_gibibyte_or_200_times_their_size(tmp_path, monkeypatch):
     monkeypatch.setattr(hdf5_look, "_limit", lambda _: None)
     problems = []
-    for size, declared in ((0, 1 << 26), (0, (1 << 26) + 1), (1 << 19, 200 << 19), (1 << 19, (200 << 19) + 1)):
-        monkeypatch.setattr(hdf5_look.os.path, "getsize", lambda _, size=size: size)
+    for count, length in ((1, 1 << 26), (1, (1 << 26) + 1), (16, 1 << 26), (17, 1 << 26)):
         with h5py.File(tmp_path / "f", "w") as file:
-            file.create_dataset("a", (declared,), "u1", chunks=(1 << 19,))
-        problems.append(hdf5_look.main(str(tmp_path / "f"), 1.0).partition(" declare ")[2])
-    assert problems == [
-        "", "67,108,865 bytes, but the file has 0", "", "104,857,601 bytes, but the file has 524,288",
-    ]  # fmt: skip
+            for number in range(count):
+                file.create_dataset(f"{number:02}", (length,), "u1", chunks=(1 << 26,))
+        problems.append(hdf5_look.main(str(tmp_path / "f"), 1.0).partition(" bytes, ")[0])
+    assert problems == ["", "/00 declares 67,108,865", "", "the arrays up to /16 declare 1,140,850,688"]
+    assert hdf5_look._RATIO == 200

@@ -24,7 +24,7 @@ _PLACE = re.compile(rf"{_NAME}(\.{_NAME})*:{_NAME}")
 _TYPED = re.compile(rf"(?:\w+-)*({_PLACE.pattern})(?:@\w+)?")
 _BETWEEN = re.compile(r"[=,+\s{}\[\]\"']+")
 _ADDRESS = re.compile(r"hf:|[^=/\s]+://")
-_SECRETS = re.compile(r"(?<=://)[^/?#]+@|\?[^#]+|#.+")
+_AFTER = re.compile(r"[\s,{}\[\]\"']")
 _NO_MODULES = ("hf", "legacy", "ray", "synthetic")
 """Words before a colon that are not modules, but an extractor, a protocol, an engine or a data set."""
 
@@ -60,14 +60,26 @@ def consent_to(*typed: object, paths: bool = False) -> None:
     """
     for value in typed:
         if isinstance(value, str):
-            for address in addresses_in(value):
-                _addresses.add(address)
-                hidden.update(_SECRETS.findall(address) if "://" in address else ())
+            _addresses.update(addresses_in(value))
+            _hide_secrets(value)
             _names.update(() if paths else _names_in(value))
         elif isinstance(value, Mapping):
             consent_to(*value.values(), paths=paths)
         elif isinstance(value, list | tuple | set | frozenset):
             consent_to(*value, paths=paths)
+
+
+def _hide_secrets(text: str) -> None:
+    """Add the possible secrets of each address in a text or a YAML value to `hidden`."""
+    for separator in re.finditer("://", text):
+        rest = text[separator.end() :]
+        for address in (rest, _AFTER.split(rest, maxsplit=1)[0]):
+            before = address.partition("#")[0]
+            place = before.partition("?")[0]
+            user, last = place.partition("/")[0].rpartition("@")[0], re.split("[/.]", place)[-1] or place[-1:]
+            hidden.update({f"{mark}{user}@": mark for mark in ("://", ":/") if user})
+            secrets = (address[len(place) :], before[len(place) :], address[len(before) :])
+            hidden.update({f"{last}{secret}": last for secret in secrets if len(secret) > 1})
 
 
 def addresses_in(text: str) -> Iterator[str]:

@@ -5,8 +5,8 @@ Any other exception that reaches the user is a defect of the program.
 
 import re
 
-hidden: set[str] = set()
-"""Parts of addresses that may be secrets, with their delimiters; no message contains these parts."""
+hidden: dict[str, str] = {}
+"""Part of a typed address with a possible secret -> the part without the secret, as messages show the part."""
 _LONGEST, _KEPT = 255, 80  # characters of the longest unshortened word, and of a shortened word
 _LONG = re.compile(rf"`(?:aadml|hf) [^`]*`|\S{{{_LONGEST + 1},}}|(?<!\w)'[^']{{{_KEPT + 1},}}'(?!\w)")
 
@@ -62,14 +62,19 @@ def cause(error: BaseException) -> str:
 def one_line(text: str) -> str:
     """Return a text with unprintable characters escaped and long parts shortened.
 
-    The parts in `hidden` are left out. A quoted value of more than 80 characters, or a word of more than 255
+    The secrets of `hidden` are left out. A quoted value of more than 80 characters, or a word of more than 255
     characters, is shortened to 80 characters.
     A command of `aadml` or `hf` in backticks is not shortened, so that a user can run the command.
     """
+    printable = [c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in without_secrets(text)]
+    return _LONG.sub(lambda found: _shortened(found[0]), "".join(printable))
+
+
+def without_secrets(text: str) -> str:
+    """Return a text without the secrets of `hidden`."""
     for part in sorted(hidden, key=len, reverse=True):  # a part may contain another
-        text = text.replace(part, "")
-    escaped = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-    return _LONG.sub(lambda found: _shortened(found[0]), escaped)
+        text = text.replace(part, hidden[part])
+    return text
 
 
 def _shortened(text: str) -> str:

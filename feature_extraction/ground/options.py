@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any, Final, TypeAlias, TypeVar, get_args, get_type_hints
 
 from aadml.feature_extraction.ground.consent import place_of
-from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.errors import InputError, without_secrets
 from aadml.feature_extraction.ground.json_values import JsonObject
 from aadml.feature_extraction.ground.option_types import (
     NoOption,
@@ -333,4 +333,5 @@ def as_yaml(value: object) -> str:
     except (TypeError, ValueError, RecursionError):
         code = place_of(value)
         text = f"the code '{code}'" if code else f"a value of type {type(value).__name__}"
+    text = without_secrets(text)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."

@@ -19,6 +19,7 @@ from aadml.feature_extraction.ground.consent import (
     trusting,
 )
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.options import as_yaml
 
 
 @pytest.mark.parametrize(
@@ -166,3 +167,29 @@ def test_messages_do_not_show_the_secrets_of_typed_addresses():
         "clips.h5?sig=ab.work: hf:org/a#pool?y": "clips.h5.work: hf:org/a#pool?y",
     }.items():
         assert str(InputError(f"{text} is wrong; is it?")) == f"{shown} is wrong; is it?"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://zenodo.org/files/Cnn10.pth?download=1 is missing",
+        "hf:org/data@main is missing",
+        "pass a pooling, as in hf:MODEL#mean",
+    ],
+)
+def test_messages_keep_what_typed_addresses_contain_elsewhere(text):
+    consent_to(
+        "https://zenodo.org/files/clips.h5?download=1", "s3://data@bucket/x", "https://h/c.h5#mean", "a://h/?x=1"
+    )
+    assert str(InputError(text)) == text
+
+
+@pytest.mark.parametrize(
+    "form", ["{}", "seed={}", "data={{a: {}}}", "--set=data=[{}]", "data: '{}'", "data={0},{0}2", 'data={{"a": "{}"}}']
+)
+def test_secrets_are_hidden_in_values_of_any_form(form):
+    address = "https://me:SECRET@host/clips.h5?sig=SECRET" + "S" * 60
+    consent_to(form.format(address))
+    for text in (f"{address} is wrong", f"seed is {as_yaml(address)}", f"seed is {as_yaml({'a': [address]})}"):
+        assert "SECRET" not in str(InputError(text))
+        assert "https://host/clips.h5" in str(InputError(text))

@@ -145,7 +145,7 @@ def _published(value: object, extractor: str, modality: Modality) -> str:
     if (name := recognize(value)) is None and "vggish" not in extractor:
         raise InputError(
             f"{modality}: the weights of {extractor} (SHA-256 {value[:16]}...) are neither published nor recorded "
-            "here; run `aadml weights get NAME` if `aadml weights list` has them, or pass features instead of files"
+            f"here; run `aadml weights get NAME` if `aadml weights list` has them, or, {_INSTEAD}"
         )
     return str(weights_path(name)) if name else "auto"
 

@@ -75,12 +75,16 @@ def test_a_network_that_a_file_names_is_not_downloaded(monkeypatch, name):
     [
         ({}, "extractor of the model's features is unknown; train on features of `aadml extract`"),
         ({"audio": {"extractor": "absent"}}, "absent, is not installed; install the extractor"),
+        (
+            {"visual": {"extractor": "inception-v3", "parameters": {"weights": "0" * 64}}},
+            "`aadml weights list` has them",
+        ),
     ],
 )
 def test_features_without_a_known_extractor_can_be_passed_in_python(features, message):
     facts = replace(aadml.fit("synthetic:ave", method="cca").facts, features=features)
     with pytest.raises(InputError, match=f"{message}, or, in Python, pass features instead of files or words"):
-        media.extractor_of(facts, "audio")
+        media.extractor_of(facts, next(iter(features), "audio"))
 
 
 def refuse():

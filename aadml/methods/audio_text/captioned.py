@@ -171,7 +171,7 @@ def _check_adapters(learner: CaptionedLearner, run: Path, facts: JsonObject) -> 
     alpha = nested(facts, "method", "arguments").get("lora_alpha")
     for modality in ("audio", "text"):
         network, saved = learner.network_of(modality), nested(facts, "architecture", modality)
-        if not isinstance(network, HubInput) or not network.saved.adapted:
+        if not isinstance(network, HubInput) or not network.saved.adapted or not saved.get("adapted"):
             continue
         before = saved.get("weights"), saved.get("adapted"), alpha
         if before != (network.saved.weights, list(network.saved.adapted), network.tuning.lora_alpha):

@@ -108,16 +108,28 @@ def test_adapters_alone_are_trained_and_saved(tones, context, towers):
     assert not [name for name in state if ".network.network." in name and ".lora_" not in name]
 
 
-def test_adapters_of_a_run_start_only_a_training_of_the_same_network(tones, context, towers, clap, tmp_path):
-    pytest.importorskip("peft")
-    options = towers | OWN | {"lora_rank": 2, "blocks": 1, "start": str(tmp_path)}
+def write_run(folder, context, options):
     torch.manual_seed(context.seed)
-    first = made("audio-text", context, ONE, **options | {"start": ""})
+    first = made("audio-text", context, ONE, **options)
     weights = pack_tensors(Checkpoint({f"method.{k}": v for k, v in first.state().items()}))
     architecture = {m: asdict(first.architecture().tower(m)) for m in ("audio", "text")}
     facts = {"method": {"arguments": {"lora_alpha": 16.0}}, "architecture": architecture}
-    (tmp_path / "model.safetensors").write_bytes(weights)
-    (tmp_path / "model.json").write_bytes(seal({"weights": vars(FileSum.of(weights)), "facts": facts}))
+    (folder / "model.safetensors").write_bytes(weights)
+    (folder / "model.json").write_bytes(seal({"weights": vars(FileSum.of(weights)), "facts": facts}))
+
+
+def test_a_run_without_adapters_does_not_start_a_training_of_adapters(tones, context, towers, tmp_path):
+    pytest.importorskip("peft")
+    options = towers | OWN | {"blocks": 1}
+    write_run(tmp_path, context, options)
+    with pytest.raises(InputError, match=r"the tensor '.* is missing or has another size; pass a run of"):
+        fitted(tones, context, options | {"lora_rank": 2, "start": str(tmp_path)})
+
+
+def test_adapters_of_a_run_start_only_a_training_of_the_same_network(tones, context, towers, clap, tmp_path):
+    pytest.importorskip("peft")
+    options = towers | OWN | {"lora_rank": 2, "blocks": 1, "start": str(tmp_path)}
+    write_run(tmp_path, context, options | {"start": ""})
     fitted(tones, context, options)
     other = shutil.copytree(clap, tmp_path / "other")
     tensors = load_file(other / "model.safetensors")

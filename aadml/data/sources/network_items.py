@@ -101,8 +101,13 @@ class NetworkItems(CachedItems):
         clips = tuple(computed.get(n) or self.cached.get(n, ()) for n in self.items[index].tolist())
         return ItemBatch(clips, torch.tensor([bool(items) for items in clips], dtype=torch.bool))
 
+    def names(self, rows: Tensor) -> list[str]:
+        """Return the names of the media files of the rows with a flag in `rows` (n,); [] for texts and sounds."""
+        files = dict.fromkeys(self.items[rows].tolist())
+        return [self.stored.name(file) for file in files] if isinstance(self.stored, MediaFiles) else []
+
     def absent(self) -> Tensor:
-        """Return flags (n,) of the decoded items: True for a file without sound or frames, or without a path."""
+        """Return flags (n,): True for an item without sound, frames or path. Valid after decoding was tried."""
         stored = self.stored
         flags = [isinstance(stored, MediaFiles) and stored.lacks(file) for file in self.items.tolist()]
         return torch.tensor(flags, dtype=torch.bool)

@@ -1,5 +1,6 @@
 """Learners on the vectors of pretrained networks; the networks are trained with the learner, or frozen."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -168,17 +169,24 @@ class TowerLearner(CachingLearner):
         Args:
             clips: clips with media, or with vectors, which are not changed.
             stored: see `HubInput.describe`.
-            whole: whether clips without sound or frames are omitted too.
+            whole: whether clips without sound or frames are omitted too, with a warning.
         """
         features, present, sources = dict(clips.features), dict(clips.present), {}
-        usable = torch.ones(len(clips), dtype=torch.bool)
+        usable, lacking = torch.ones(len(clips), dtype=torch.bool), torch.zeros(len(clips), dtype=torch.bool)
         for modality, media in clips.features.items():
             if not isinstance(media, Tensor):
                 items = sources[modality] = self.prepared(media, modality)
                 features[modality], decoded = self.networks[modality].describe(items, stored=stored)
                 if (absent := items.absent()).any():
                     present[modality] = present.get(modality, ~absent) & ~absent
-                usable &= decoded | absent & (not whole)
+                usable, lacking = usable & (decoded | absent), lacking | absent
+        if whole and lacking.any():
+            warnings.warn(
+                f"{int(lacking.sum())} of {len(clips)} clips lack sound or pictures and are left out, because this "
+                "method needs all modalities",
+                stacklevel=2,
+            )
+            usable &= ~lacking
         if len(features) > 1 and all(modality in present for modality in features):
             usable &= torch.stack([present[modality] for modality in features]).any(0)
         rows = usable.nonzero()[:, 0]
@@ -204,8 +212,9 @@ class TowerLearner(CachingLearner):
             items, network = self.prepared(features, modality), self.networks[modality]
             with self.evaluated():
                 vectors, present = network.describe(items, stored=False)
-            if not bool((present if has is None else present | ~has).all()):
-                files = ", ".join(items.failures)
+            missing = ~present if has is None else ~present & has
+            if missing.any():
+                files = ", ".join(items.names(missing))
                 raise InputError(f"{modality}: {files} cannot be decoded; omit or restore these files")
             self._store(features, vectors)
         return self._scaled(vectors.to(self.device), modality)

@@ -206,19 +206,33 @@ def silent(path, place):
 
 
 @pytest.mark.filterwarnings("default:.*silent[0-9]*.mp4. the file has no sound track")
+@pytest.mark.filterwarnings("default:.* clips lack sound or pictures")
 @pytest.mark.parametrize(
-    ("method", "loss", "tolerance"),
-    [("pairs", None, 1e-5), ("aadml", "aa-triplet", 0.01)],  # the second fits its scaling to complete clips
+    ("method", "loss", "tolerance", "left_out"),
+    [
+        ("pairs", None, 1e-5, []),
+        (  # fits its scaling to complete clips
+            "aadml",
+            "aa-triplet",
+            0.01,
+            [
+                f"1 of {count} clips lack sound or pictures and are left out, because this method needs all modalities"
+                for count in (16, 5)
+            ],
+        ),
+    ],
 )
 def test_clips_without_sound_or_pictures_train_as_their_extracted_features(
-    incomplete, networks, settings, tmp_path, method, loss, tolerance
+    incomplete, networks, settings, tmp_path, method, loss, tolerance, left_out
 ):
     names = {"audio": networks["wav2vec2"], "visual": networks["clip"]}
     aadml.extract(
         incomplete, tmp_path / "f.h5", **{m: f"hf:{name}" for m, name in names.items()}, workers=1, damaged="drop"
     )
-    with pytest.warns(UserWarning, match=r"silent0\.mp4: the file has no sound track"):
+    with pytest.warns(UserWarning, match=r"silent0\.mp4: the file has no sound track") as caught:
         by_media = fitted(incomplete, settings | FROZEN, method=method, loss=loss)
+    messages = [str(warning.message) for warning in caught]
+    assert [message for message in messages if "left out" in message] == left_out
     by_features = fitted(tmp_path / "f.h5", without_towers(settings), method=method, loss=loss)
     for name, value in by_features.method.state().items():
         torch.testing.assert_close(by_media.method.state()[f"inner.{name}"], value, rtol=0, atol=tolerance)
@@ -228,7 +242,11 @@ def test_clips_without_sound_or_pictures_train_as_their_extracted_features(
         for key in ("id", "audio_present", "visual_present"):
             np.testing.assert_array_equal(media[key][()], features[key][()])
         assert len(media["id"]) == 29
-    test = load_splits(assemble(data=str(incomplete), settings=FROZEN | {"towers.audio": "hf:any"})).test
+    splits = load_splits(assemble(data=str(incomplete), settings=FROZEN | {"towers.audio": "hf:any"}))
+    test = splits.test
+    by_media.method.embed_clips(splits.train)
+    with pytest.raises(InputError, match=r"^audio: \S*silent24\.mp4 cannot be decoded"):  # not those of `train`
+        by_media.method.embed(test["audio"], "audio")
     together = by_media.method.embed_clips(test)
     for modality in test.modalities:
         alone = by_media.method.embed_clips(test.keeping([modality]))

@@ -58,7 +58,7 @@ class MediaFiles(ItemSource):
         return self.segment(file).named(self.paths[file])
 
     def lacks(self, file: int) -> bool:
-        """Return whether a file that was decoded has no sound or no frames to decode; True for an empty path."""
+        """Return whether a file has no sound, frames or path. Valid after decoding was tried."""
         return not self.paths[file] or self.failures.get(self.name(file), "").startswith(tuple(ABSENT.values()))
 
     def content(self) -> Iterator[bytes]:

@@ -89,13 +89,15 @@ def _losses_differ(ablation: Ablation) -> bool:
 
 
 def _titles(ablation: Ablation) -> dict[str, str]:
-    """Return a title of each cell by name, which has the loss and the proxy instead of a checksum."""
-    titles = {}
+    """Return a title of each cell by name: its settings, after loss and proxy if cells have the same settings."""
+    labels, texts = {}, {}
     for cell in ablation.cells:
-        label = cell.config.label()
         loss = {"loss": _settings(ablation, cell)["loss"]} if "loss" in cell.settings.values else {}
-        text = Overrides({**cell.settings.values, **loss}).text()
-        titles[cell.name] = ", ".join(filter(None, [label if _losses_differ(ablation) else "", text])) or label
+        labels[cell.name] = cell.config.label()
+        texts[cell.name] = Overrides({**cell.settings.values, **loss}).text() or cell.config.label()
+    if len(set(texts.values())) == len(texts):
+        return texts
+    titles = {name: ", ".join(dict.fromkeys((labels[name], text))) for name, text in texts.items()}
     several = list(titles.values())
     return {name: title if several.count(title) == 1 else name for name, title in titles.items()}
 

@@ -204,11 +204,20 @@ def test_an_update_with_its_map_and_its_calibration_is_written_once_or_not_at_al
     assert sorted(path.name for path in tmp_path.iterdir()) == ["clips.h5", "i"]
 
 
+def content_of(dimensions):
+    return synthetic(classes=4, train=5, valid=40, test=20, dimensions=dimensions, difficulty=0.3)
+
+
+def two_files(tmp_path):
+    """Write the clips of an index, and equal clips for its calibration."""
+    files = tmp_path / "clips.h5", tmp_path / "other.h5"
+    for path in files:
+        write_features(path, content_of(dimensions=(6, 5)))
+    return files
+
+
 def test_an_update_without_the_file_of_the_last_calibration_uses_the_clips_of_the_index(tmp_path):
-    content = synthetic(classes=4, train=5, valid=40, test=20, dimensions=(6, 5), difficulty=0.3)
-    source, other, notes = tmp_path / "clips.h5", tmp_path / "other.h5", []
-    for path in (source, other):
-        write_features(path, content)
+    (source, other), content, notes = two_files(tmp_path), content_of(dimensions=(6, 5)), []
     with Index.build(source, tmp_path / "i", calibrate=other) as index:
         before = index._state.facts.calibration
         assert before.data == "other.h5"
@@ -235,13 +244,10 @@ def test_an_update_without_the_file_of_the_last_calibration_uses_the_clips_of_th
 
 
 def test_an_update_does_not_stop_at_a_changed_calibration_file_that_does_not_fit(tmp_path):
-    content = synthetic(classes=4, train=5, valid=40, test=20, dimensions=(6, 5), difficulty=0.3)
-    source, other, notes = tmp_path / "clips.h5", tmp_path / "other.h5", []
-    for path in (source, other):
-        write_features(path, content)
+    (source, other), content, notes = two_files(tmp_path), content_of(dimensions=(6, 5)), []
     with Index.build(source, tmp_path / "i", calibrate=other) as index:
         before = index._state.facts.calibration
-        write_features(other, synthetic(classes=4, train=5, valid=40, test=20, dimensions=(7, 5), difficulty=0.3))
+        write_features(other, content_of(dimensions=(7, 5)))
         index.update(on_note=notes.append)
         index.refresh()
         assert (index._state.facts.calibration, notes) == (before, [])

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from aadml.comparison import pairwise
-from aadml.comparison.masks import Mask, MaskCodes, RowsOfMask, rows_of
+from aadml.comparison.masks import Mask, MaskCodes, RowsOfMask, rows_of, stored
 from aadml.comparison.opposites import SharedResults
 from aadml.feature_extraction.ground.errors import InputError
 
@@ -168,6 +168,11 @@ class Comparison:
         codes = self.codes_of_masks()
         return codes if codes is not None and codes.cover_all_pairs() else None
 
+    def codes_of_both(self) -> Tensor | None:
+        """Return the codes (a,) that anchors and candidates share if they define every pair, else None."""
+        codes = self.codes_of_all_pairs()
+        return codes.groups[0] if codes is not None and codes.groups[0] is codes.groups[1] else None
+
     def codes_of_masks(self) -> MaskCodes | None:
         """Return the codes of `positives` and `negatives`; None unless both masks are functions of the same codes."""
         masks = self._masks()
@@ -175,7 +180,7 @@ class Comparison:
         return codes if codes is others and isinstance(codes, MaskCodes) else None
 
     def _masks(self) -> dict[str, Tensor | RowsOfMask | None]:
-        return {name: self.__dict__[name] for name in MASKS}
+        return {name: stored(self, name) for name in MASKS}
 
     def narrow(
         self, positives: Tensor | None = None, negatives: Tensor | None = None, rows: Tensor | None = None

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -33,13 +33,22 @@ class Mask(Generic[M]):
             if not self._optional:
                 raise AttributeError(self._name)  # for a dataclass, this is a field without a default
             return cast(M, None)
-        value = instance.__dict__[self._name]
+        value: Any = stored(instance, self._name)
         if callable(value):
-            value = instance.__dict__[self._name] = value(slice(None), torch.bool)
+            value = instance.__dict__[f"_{self._name}"] = value(slice(None), torch.bool)
         return cast(M, value)
 
     def __set__(self, instance: object, value: M | RowsOfMask) -> None:
-        instance.__dict__[self._name] = value
+        instance.__dict__[f"_{self._name}"] = value
+
+
+def stored(instance: object, name: str) -> Tensor | RowsOfMask | None:
+    """Return a mask of a dataclass, or the function of rows if the mask is not computed yet.
+
+    The value has a name without a descriptor, which `torch.compile` of torch 2.11 would call without end.
+    """
+    value: Tensor | RowsOfMask | None = instance.__dict__[f"_{name}"]
+    return value
 
 
 @dataclass(frozen=True)

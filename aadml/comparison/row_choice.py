@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from aadml.comparison import Comparison
+from aadml.comparison.transfer import sent
 
 Positive = Literal["all", "random", "own", "hardest"]
 """Positives of a selection: all, a random one, the partner, or the farthest."""
@@ -45,8 +46,8 @@ def columns_by_lot(mask: Tensor, generator: torch.Generator) -> Tensor:
         return torch.zeros(len(mask), dtype=torch.int64, device=mask.device)
     ranks = mask.cumsum(1, dtype=torch.int32)
     counts = ranks[:, -1]
-    lots = torch.rand(len(mask), generator=generator, device=generator.device, dtype=torch.float64).to(mask.device)
-    place = (lots * counts).int().minimum((counts - 1).clamp_min(0))
+    lots = torch.rand(len(mask), generator=generator, device=generator.device, dtype=torch.float64)
+    place = (sent(lots, mask.device) * counts).int().minimum((counts - 1).clamp_min(0))
     return torch.searchsorted(ranks, place[:, None] + 1)[:, 0].clamp_max_(mask.shape[1] - 1)
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from aadml.comparison import Comparison, Terms, pairwise
+from aadml.comparison.host_reads import read_once
 from aadml.comparison.options import Fidelity
 from aadml.losses.kernels.likelihood import softplus
 from aadml.losses.kernels.row_blocks import ones
@@ -57,7 +58,7 @@ def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity =
         >>> optimizer.step()
         >>> optimizer.zero_grad()
     """
-    gradient = math.tan(math.radians(alpha)) ** 2
+    gradient, codes = math.tan(math.radians(alpha)) ** 2, comparison.codes_of_both()
     _, candidates = comparison.vectors("angular")
     pairs = comparison.positives & comparison.negatives.any(1, keepdim=True)
     scale: Tensor | float = 4 * gradient
@@ -71,8 +72,8 @@ def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity =
         crowd = pairwise.dot(to_anchor.exp().masked_fill(~comparison.negatives, 0), to_positive.exp())
         cost = softplus(torch.where(pairs, crowd, 1).log() - weight * cosine) * pairs
         return Terms(cost.sum(1), ones(cost > 0), ones(pairs))
-    arguments = to_anchor, to_positive, cosine, comparison.negatives, pairs, weight
-    total, active = applied(_Crowds, *arguments)
+    groups = _groups(pairs, codes)
+    total, active = applied(_Crowds, to_anchor, to_positive, cosine, comparison.negatives, pairs, groups, weight)
     return Terms(total, active, ones(pairs))
 
 
@@ -92,12 +93,13 @@ class _Crowds(torch.autograd.Function):
         cosine: Tensor,
         negatives: Tensor,
         pairs: Tensor,
+        groups: list[tuple[Tensor, Tensor]],
         weight: float,
     ) -> Any:
         to_anchor, to_positive = to_anchor.exp().mul_(negatives), to_positive.exp()
         total, ctx.weight = cosine.new_zeros(len(pairs)), weight
         active = torch.zeros_like(total, dtype=torch.int64)
-        ctx.groups, shares = _groups(pairs), []
+        ctx.groups, shares = groups, []
         for rows, columns in ctx.groups:
             chosen = _part(pairs, rows, columns)
             crowd = pairwise.dot(_part(to_anchor, rows), _part(to_positive, columns)).masked_fill_(~chosen, 1)
@@ -122,7 +124,7 @@ class _Crowds(torch.autograd.Function):
             with pairwise.full_precision(share):
                 by_anchor[rows] = share @ _part(to_positive, columns)
                 by_positive.index_add_(0, columns, share.T @ _part(to_anchor, rows))
-        return by_anchor.mul_(to_anchor), by_positive.mul_(to_positive), by_cosine, None, None, None
+        return by_anchor.mul_(to_anchor), by_positive.mul_(to_positive), by_cosine, None, None, None, None
 
 
 def _part(matrix: Tensor, rows: Tensor, columns: Tensor | None = None) -> Tensor:
@@ -132,10 +134,11 @@ def _part(matrix: Tensor, rows: Tensor, columns: Tensor | None = None) -> Tensor
     return matrix[rows] if columns is None else matrix[rows[:, None], columns]
 
 
-def _groups(pairs: Tensor) -> list[tuple[Tensor, Tensor]]:
+def _groups(pairs: Tensor, codes: Tensor | None) -> list[tuple[Tensor, Tensor]]:
     """Group the anchors by their first positive, and hence by class.
 
-    If the groups would be small, all anchors and all candidates are one group.
+    If the groups would be small, all anchors and all candidates are one group. The sizes are read once per batch if
+    `codes` (a,) of anchors and candidates define all pairs.
 
     Returns:
         Per group, the row numbers (g,) of its anchors and the column numbers (k,) of all positives of these
@@ -148,7 +151,8 @@ def _groups(pairs: Tensor) -> list[tuple[Tensor, Tensor]]:
     members = torch.zeros(len(candidates), len(candidates), dtype=torch.int32, device=pairs.device)
     members = members.index_add_(0, kind, pairs.int()) > 0
     sizes = torch.stack([torch.zeros_like(candidates).index_add_(0, kind, torch.ones_like(kind)), members.sum(1)])
-    heights, widths = zip(*(size for size in sizes.T.tolist() if size[0]), strict=True)  # the only transfer from a GPU
+    counts = sizes.T.tolist() if codes is None else read_once(codes, "sizes of groups", sizes.T.tolist)
+    heights, widths = zip(*(size for size in counts if size[0]), strict=True)
     if len(heights) * MANY > len(pairs):
         return [(anchors, candidates)]
     columns = torch.nonzero_static(members, size=sum(widths))[:, 1]

@@ -14,6 +14,7 @@ from aadml.feature_extraction.ground.options import removing
 from aadml.layers.linear import Linear
 from aadml.losses.kernels.generated_negatives import (
     L2,
+    CountsDraws,
     Form,
     Phase,
     Triples,
@@ -40,7 +41,7 @@ encoders for an unstated time."""
     positives="one", negatives="random", seed=0, regularization=1.0, adversary=ADVERSARY, l2=L2,
     metric_share=METRIC_SHARE, generator_share=GENERATOR_SHARE,
 )  # fmt: skip
-class Daml(nn.Module):
+class Daml(CountsDraws):
     """Metric loss on triples whose negative is generated from the features of a real triple.
 
         f~ = G(f_a, f_p, f_n)                          features (penultimate activations) in, features out
@@ -84,8 +85,6 @@ class Daml(nn.Module):
         >>> loss.generator_loss(comparison).backward()
         >>> generator_optimizer.step()
     """
-
-    draws: Tensor
 
     def __init__(
         self,

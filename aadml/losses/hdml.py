@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.host_reads import code_range
 from aadml.comparison.options import Fidelity, Margin, Size, Weight, Width
 from aadml.comparison.pairwise import TINY, at_least_float32
 from aadml.feature_extraction.ground.errors import InputError
@@ -18,6 +19,7 @@ from aadml.feature_extraction.ground.options import removing
 from aadml.layers.linear import Linear
 from aadml.losses.kernels.generated_negatives import (
     L2,
+    CountsDraws,
     Phase,
     Triples,
     average,
@@ -46,7 +48,7 @@ MOMENTUM = 0.9
     positives="one", negatives="random", seed=0, trust=TRUST, balance=BALANCE, class_factor=CLASS_FACTOR,
     momentum=MOMENTUM, l2=L2,
 )  # fmt: skip
-class Hdml(nn.Module):
+class Hdml(CountsDraws):
     """Metric loss on real triples and on triples whose negative was pulled toward the anchor and regenerated.
 
         z^ = a + l (n - a)  where d+ < d-, else n;    l = (d+ + (d- - d+) exp(-alpha / J_avg)) / d-
@@ -96,7 +98,6 @@ class Hdml(nn.Module):
         >>> generator_optimizer.step()
     """
 
-    draws: Tensor
     metric_average: Tensor
     generator_average: Tensor
 
@@ -175,10 +176,10 @@ class Hdml(nn.Module):
         features = at_least_float32(comparison.need("candidate_features", "hdml")).detach()
         labels = comparison.need("candidate_class", "hdml")
         classes = self.classifier.out_features
-        unknown = labels[(labels < 0) | (labels >= classes)]
-        if len(unknown):
+        least, most = code_range(labels)
+        if least < 0 or most >= classes:
             raise InputError(
-                f"hdml was built for {classes} classes, but a candidate is of class {int(unknown.max())}; pass "
+                f"hdml was built for {classes} classes, but the candidates have classes {least} to {most}; pass "
                 f"class labels from 0 to {classes - 1} (pairs by id have none)"
             )
         rebuilt, confusion = self._reconstructed(comparison, features, labels)

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.host_reads import code_range
 from aadml.comparison.options import Temperature
 from aadml.comparison.pairwise import full_precision
 from aadml.losses.kernels.likelihood import some, tempered
@@ -63,17 +64,16 @@ def _numbered(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor, int]:
 
     In compiled code, no shape depends on data, so g is a + c there.
     """
-    both = torch.cat([left, right])
-    groups = None if torch.compiler.is_compiling() else _count_of(both)
+    groups, both = None if torch.compiler.is_compiling() else _count_of(left, right), torch.cat([left, right])
     if groups is None:
         groups, both = len(both), torch.searchsorted(both.sort().values, both)
     return *both.split([len(left), len(right)]), groups
 
 
-def _count_of(codes: Tensor) -> int | None:
-    """Return a number g of groups if all codes (n,) are in 0..g-1, with g at most n, else None."""
-    least, most = torch.stack(codes.aminmax()).tolist() if len(codes) else (0, -1)
-    return most + 1 if least >= 0 and most < len(codes) else None
+def _count_of(left: Tensor, right: Tensor) -> int | None:
+    """Return a number g of groups if all codes (a,) and (c,) are in 0..g-1, with g at most a + c, else None."""
+    least, most = zip(code_range(left), code_range(right), strict=True)
+    return max(most) + 1 if min(least) >= 0 and max(most) < len(left) + len(right) else None
 
 
 class _ByClass(torch.autograd.Function):

@@ -127,8 +127,8 @@ def _whole(batch: Embedded, direction: tuple[Side, Side]) -> Comparison:
         anchor_features=stacked(features, direction[0]) if features else None,
         candidate_features=stacked(features, direction[1]) if features and batch.bank is None else None,
         candidate_head=batch.heads[columns[0]] if batch.heads and len(columns) == 1 else None,
-        anchor_class=batch.groups.repeat(len(rows)),
-        candidate_class=bank.groups.repeat(len(columns)),
+        anchor_class=_repeated(batch.groups, rows),
+        candidate_class=_repeated(bank.groups, columns),
     )
 
 

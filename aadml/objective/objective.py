@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.features import Modality
+from aadml.comparison.masks import stored
 from aadml.comparison.opposites import share_results
 from aadml.comparison.processes import group
 from aadml.feature_extraction.feature_file.names import MODALITIES, is_modality
@@ -84,18 +85,16 @@ class Counts:
 
     active: Tensor
     possible: Tensor
-    anchors: Tensor | int
+    anchors: Tensor
 
     @classmethod
     def of(cls, terms: Terms) -> "Counts":
         """Count the terms and anchors of one comparison."""
-        return cls(terms.active.sum(), terms.possible.sum(), len(terms.total))
+        return cls(terms.active.sum(), terms.possible.sum(), terms.active.new_full((), len(terms.total)))
 
     def over_processes(self) -> "Counts":
         """Return the sum of the counts over all processes. A process counts only its own anchors and their terms."""
-        return Counts(
-            *group.summed([self.active, self.possible, torch.as_tensor(self.anchors, device=self.active.device)])
-        )
+        return Counts(*group.summed([self.active, self.possible, self.anchors]))
 
 
 def reduce(terms: Terms, reduction: str, counts: Counts | None = None) -> Tensor:
@@ -119,7 +118,7 @@ def reduce(terms: Terms, reduction: str, counts: Counts | None = None) -> Tensor
     elif reduction == "mean-of-active":
         total = total / counts.active.clamp_min(1)
     elif reduction == "per-anchor":
-        total = total / max(int(counts.anchors), 1)
+        total = total / counts.anchors.clamp_min(1)
     elif reduction != "sum":
         raise InputError(f"loss.reduction is '{reduction}'; choose from {', '.join(get_args(Reduction))}")
     return total if terms.penalty is None else total + terms.penalty
@@ -317,7 +316,7 @@ def selected_by(selection: Selection, comparison: Comparison, generator: torch.G
     selected = require_result(selection(comparison, generator), SelectionFunction, "selection", selection)
     mask = _of_shape(len(selected.anchors), len(selected.candidates), dtype=torch.bool)
     for name in ("positives", "negatives"):
-        if not callable(vars(selected)[name]):  # a mask that is not computed yet
+        if not callable(stored(selected, name)):  # a mask that is not computed yet
             require_part(getattr(selected, name), mask, name, "selection", selection)
     return selected
 

@@ -22,6 +22,8 @@ _ORPHAN_SECONDS = 10.0  # lifetime of a process without a parent, after the time
 _GIVING_WAY = 10  # in steps of `nice`
 _SAFE_PATH = {"PYTHONSAFEPATH": "1"}
 """Setting that prevents a new interpreter from importing the modules of `multiprocessing` from the current folder."""
+_STARTS = Lock()
+"""Held while a process starts, because the environment and the main module of this process are changed meanwhile."""
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OPENCV_FOR_THREADS_NUM")
 
 Message = Literal["ready", "report", "done", "raised", "warned"]
@@ -61,7 +63,7 @@ def start(work: Work[Any], conditions: Conditions) -> tuple[Any, Connection]:
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, work, conditions, decision()), daemon=True)
     threads = dict.fromkeys(_ONE_THREAD, "1") if conditions.one_thread else {}
-    with _inherited({**_SAFE_PATH, **threads}), _interrupts_held(), _script_left_alone():
+    with _STARTS, _inherited({**_SAFE_PATH, **threads}), _interrupts_held(), _script_left_alone():
         process.start()
     theirs.close()
     return process, ours

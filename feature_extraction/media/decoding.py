@@ -22,6 +22,8 @@ from aadml.feature_extraction.media.inputs import Clip, Frames, Limits, MediaFai
 from aadml.feature_extraction.media.sound import decoded_sound
 from aadml.feature_extraction.media.truncation import Ending, ending, is_media
 
+# PyAV 18 refuses files whose tags are not UTF-8, unless it is told to replace bytes; later versions never refuse them
+_TAGS = {"metadata_errors": "replace"} if av.__version__.startswith("18.") else {}
 _POINTERS = {"hls", "applehttp", "concat", "dash", "imf", "sdp", "rtsp", "rtp", "image2", "lavfi", "webm_dash_manifest"}
 _POINTER_HEADS = (
     b"#EXTM3U",
@@ -97,7 +99,7 @@ def _container(path: str, limits: Limits) -> Iterator[tuple[Any, Ending]]:
         try:
             options = {"protocol_whitelist": "none"}  # no protocol has this name, so FFmpeg opens no other file
             data = SimpleNamespace(read=file.read, seek=file.seek, tell=file.tell)
-            with av.open(data, mode="r", options=options, metadata_errors="replace") as container:
+            with av.open(data, mode="r", options=options, **_TAGS) as container:
                 _check_container(container, limits)
                 yield container, end
         except av.error.FFmpegError as error:

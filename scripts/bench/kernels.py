@@ -1,10 +1,10 @@
 """Losses compared with plain torch, compiled plain torch and a lower bound, in one run.
 
 Usage: kernels.py [--batches 400 1000 4000] [--dimensions 10 128 1024] [--rounds 9] [--losses supcon ...] [--both]
-                  [--pairs] [--no-compile] [--page docs/lab/speed.md NAME]
+                  [--pairs] [--no-compile] [--device cpu] [--page docs/lab/speed.md NAME]
 
-Processor time of forward and backward from embeddings in one thread, with everything that a batch needs: minimum and
-median of rounds in which all sides alternate, each with several steps. "plain" is `plain_losses.py`, and "compiled" the
+Processor time of forward and backward from embeddings in one thread, with everything that a batch needs, or with
+`--device cuda` the wall time until the GPU is done: minimum and median of rounds in which all sides alternate, each with several steps. "plain" is `plain_losses.py`, and "compiled" the
 same under `torch.compile`. "ours compiled" compiles our loss and its reduction, with a comparison as input, and
 includes the eager construction of the comparison. The last column is the time of its first call, which compiles it.
 "bound" is the matrix products of scores and gradients, or for posterior-nca the class sums without gradient. Ratios are
@@ -55,12 +55,13 @@ def main() -> None:
     parser.add_argument("--both", action="store_true")
     parser.add_argument("--pairs", action="store_true")
     parser.add_argument("--no-compile", action="store_true")
+    parser.add_argument("--device", type=torch.device, default=torch.device("cpu"))
     parser.add_argument("--page", nargs=2, metavar=("PAGE", "NAME"))
     given = parser.parse_args()
     torch.set_num_threads(1)
     torch.empty(7 << 20)  # when a large block is freed, the allocator keeps all later blocks, as in a training
     lines = [
-        f"torch {torch.__version__}, one thread, {given.rounds} rounds, load {os.getloadavg()[0]:.0f}:",
+        f"torch {torch.__version__}, {place_of(given.device)}, {given.rounds} rounds, load {os.getloadavg()[0]:.0f}:",
         "",
         "| loss | batch | d | ours, ms | ours compiled, ms | "
         + " | ".join(f"{peer} / {side}" for peer, side in COLUMNS)
@@ -72,7 +73,7 @@ def main() -> None:
         for batch in given.batches:
             for dimension in given.dimensions:
                 sides = sides_of(name, batch, dimension, given)
-                lines.append(row(name, batch, dimension, timed(sides, given.rounds, batch)))
+                lines.append(row(name, batch, dimension, timed(sides, given, batch)))
                 print(lines[-1], flush=True)
     if given.page:
         put(Path(given.page[0]), given.page[1], "\n".join(lines))
@@ -81,9 +82,9 @@ def main() -> None:
 def sides_of(name: str, batch: int, dimension: int, given: argparse.Namespace) -> dict[str, Step]:
     """Return the timed steps of a loss by name; each step returns the value of the loss."""
     torch.manual_seed(0)
-    x, r = (torch.randn(batch, dimension).requires_grad_() for _ in range(2))
-    labels = torch.arange(batch) % (batch if given.pairs else CLASSES)
-    loss, proxies = built(name, dimension)
+    x, r = (torch.randn(batch, dimension).to(given.device).requires_grad_() for _ in range(2))
+    labels = (torch.arange(batch) % (batch if given.pairs else CLASSES)).to(given.device)
+    loss, proxies = built(name, dimension, given.device)
     points = [x, r, *([] if proxies is None else [proxies])]
     table = x.new_zeros(CLASSES, 0) if proxies is None else proxies
     plain, both = PLAIN[name], (given.both or given.pairs) and proxies is None
@@ -115,12 +116,12 @@ def sides_of(name: str, batch: int, dimension: int, given: argparse.Namespace) -
     return {side: lambda cost=cost: step(cost) for side, cost in costs.items()} | {"bound": bound}
 
 
-def built(name: str, dimension: int) -> tuple[Loss, Tensor | None]:
+def built(name: str, dimension: int, device: torch.device) -> tuple[Loss, Tensor | None]:
     """Return a loss by name, and its proxies."""
     loss = LOSSES[name]
     if not inspect.isclass(loss):
         return loss, None
-    module: nn.Module = loss(dimension=dimension, classes=CLASSES)
+    module: nn.Module = loss(dimension=dimension, classes=CLASSES).to(device)
     assert isinstance(module.proxies, Tensor)
     assert len(module.proxies) in (CLASSES, CLASSES * CENTERS)
     return module, module.proxies
@@ -143,7 +144,9 @@ def with_labels(cost: Cost, name: str, *, both: bool, share: bool = True) -> Cal
 
 def of(cost: Cost, comparison: Comparison, name: str) -> Tensor:
     if name == "cross-clr":
-        comparison = replace(comparison, within=torch.arange(len(comparison.candidates)) % 2 == 0)
+        comparison = replace(
+            comparison, within=torch.arange(len(comparison.candidates), device=comparison.own.device) % 2 == 0
+        )
     return cost(comparison)
 
 
@@ -159,8 +162,20 @@ def class_sums(x: Tensor, r: Tensor, labels: Tensor) -> Tensor:
     return (left * sums[labels]).sum(1).log() - (left @ sums.sum(0)).log()
 
 
-def timed(sides: dict[str, Step], rounds: int, batch: int) -> dict[str, list[float]]:
-    """Time all sides alternately after a warm-up round: processor milliseconds of a step."""
+def place_of(device: torch.device) -> str:
+    return "one thread" if device.type == "cpu" else f"{torch.cuda.get_device_name(device)} in float32"
+
+
+def seconds_of(device: torch.device) -> float:
+    """Return the processor time, or the wall time once the GPU has finished."""
+    if device.type == "cpu":
+        return time.process_time()
+    torch.cuda.synchronize(device)
+    return time.perf_counter()
+
+
+def timed(sides: dict[str, Step], given: argparse.Namespace, batch: int) -> dict[str, list[float]]:
+    """Time all sides alternately after a warm-up round: milliseconds of a step."""
     seconds: dict[str, list[float]] = {name: [] for name in sides}
     values = {name: float(side()) for name, side in sides.items() if name not in ("bound", "ours compiled")}
     if "ours compiled" in sides:
@@ -168,14 +183,14 @@ def timed(sides: dict[str, Step], rounds: int, batch: int) -> dict[str, list[flo
         values["ours compiled"] = float(sides["ours compiled"]())
         seconds["compile"] = [time.perf_counter() - started]
     assert all(abs(value - values["ours"]) <= 2e-4 * abs(values["ours"]) + 1e-5 for value in values.values()), values
-    steps = max(1, round(4 * (1000 / batch) ** 2))
-    for number in range(rounds + 1):
+    steps = max(1, round(4 * (1000 / batch) ** 2)) if given.device.type == "cpu" else 20
+    for number in range(given.rounds + 1):
         for name, side in sides.items():
-            started = time.process_time()
+            started = seconds_of(given.device)
             for _ in range(steps):
                 side()
             if number:
-                seconds[name].append(1e3 * (time.process_time() - started) / steps)
+                seconds[name].append(1e3 * (seconds_of(given.device) - started) / steps)
     return seconds
 
 

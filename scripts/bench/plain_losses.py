@@ -56,7 +56,7 @@ def nt_xent(x: Tensor, r: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
 
 def nt_xent_of_pairs(x: Tensor, r: Tensor) -> Tensor:
     """Compute NT-Xent in both directions, where only the partner of a clip is positive, from one score matrix."""
-    scores, partners = cosines(x, r) / 0.07, torch.arange(len(x))
+    scores, partners = cosines(x, r) / 0.07, torch.arange(len(x), device=x.device)
     return (F.cross_entropy(scores, partners) + F.cross_entropy(scores.T, partners)) / 2
 
 
@@ -66,7 +66,7 @@ def n_pair(x: Tensor, r: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
 
 
 def cross_clr(x: Tensor, r: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-    within = torch.arange(len(r)) % 2 == 0
+    within = torch.arange(len(r), device=r.device) % 2 == 0
     same = (labels[:, None] == labels) & ~within
     rivals = same | (labels[:, None] != labels)
     scores = cosines(x, r) / 0.03 * torch.where(within, 0.8, 1.0)
@@ -137,7 +137,7 @@ def proxy_nca(x: Tensor, r: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
 
 def proxy_anchor(x: Tensor, r: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
     scores, labels = cosines(torch.cat([x, r]), proxies), labels.repeat(2)
-    same = labels[:, None] == torch.arange(len(proxies))
+    same = labels[:, None] == torch.arange(len(proxies), device=x.device)
     pulled = torch.where(same, (-32 * (scores - 0.1)).exp(), 0).sum(0).log1p()
     pushed = torch.where(same, 0, (32 * (scores + 0.1)).exp()).sum(0).log1p()
     return pulled.sum() / same.any(0).sum() + pushed.mean()
@@ -150,7 +150,7 @@ def soft_triple(x: Tensor, r: Tensor, labels: Tensor, proxies: Tensor) -> Tensor
     similar = ((scores / 0.1).softmax(2) * scores).sum(2)
     cost = F.cross_entropy(20 * (similar - 0.01 * F.one_hot(labels, classes)), labels)
     centers = centers.view(classes, CENTERS, -1)
-    first, second = torch.triu_indices(CENTERS, CENTERS, 1)
+    first, second = torch.triu_indices(CENTERS, CENTERS, 1, device=x.device)
     apart = torch.linalg.vector_norm(centers[:, first] - centers[:, second] + 1e-9, dim=2)
     return cost + 0.2 * apart.sum() / (classes * CENTERS * (CENTERS - 1))
 

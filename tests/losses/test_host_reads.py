@@ -9,6 +9,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from aadml.comparison import Comparison
+from aadml.comparison.masks import stored
 from aadml.losses import LOSSES
 from aadml.losses.kernels import violations
 from aadml.proxies import PROXIES
@@ -49,20 +50,21 @@ def reads(monkeypatch):
     return HostReads(monkeypatch)
 
 
-def comparison(kind):
-    x, r = (torch.randn(SIZE, DIMENSION).requires_grad_() for _ in range(2))
-    pairs = Comparison.of_labels(x, r, LABELS, LABELS)
+def comparison(kind, device="cpu"):
+    x, r = (torch.randn(SIZE, DIMENSION).to(device).requires_grad_() for _ in range(2))
+    labels = LABELS.to(device)
+    pairs = Comparison.of_labels(x, r, labels, labels)
     if kind == "masks":
         pairs = pairs.narrow(pairs.positives, pairs.negatives)
     return replace(
         pairs,
-        positives=pairs.__dict__["positives"],
-        negatives=pairs.__dict__["negatives"],
-        within=torch.arange(SIZE) % 2 == 0,
-        guides={name: torch.randn(SIZE, SIZE) for name in ("text", "audio")},
-        anchor_features=torch.randn(SIZE, FEATURES),
-        candidate_features=torch.randn(SIZE, FEATURES),
-        candidate_head=nn.Linear(FEATURES, DIMENSION),
+        positives=stored(pairs, "positives"),
+        negatives=stored(pairs, "negatives"),
+        within=torch.arange(SIZE, device=device) % 2 == 0,
+        guides={name: torch.randn(SIZE, SIZE).to(device) for name in ("text", "audio")},
+        anchor_features=torch.randn(SIZE, FEATURES).to(device),
+        candidate_features=torch.randn(SIZE, FEATURES).to(device),
+        candidate_head=nn.Linear(FEATURES, DIMENSION).to(device),
     )
 
 

@@ -34,8 +34,8 @@ def draws():
 def test_the_counts_of_several_processes_are_on_one_device(monkeypatch):
     devices = []
     monkeypatch.setattr(group, "summed", lambda values: devices.extend(value.device.type for value in values) or values)
-    active = torch.zeros((), device="meta")
-    objectives.Counts(active, active, 3).over_processes()
+    counts = torch.zeros(3, device="meta")
+    objectives.Counts.of(Terms(counts, counts, counts)).over_processes()
     assert devices == ["meta"] * 3
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from aadml.comparison.transfer import sent
+
 
 @dataclass(frozen=True)
 class Padded:
@@ -35,13 +37,6 @@ class Padded:
     def select(self, index: Tensor) -> "Padded":
         """Return the sequences `index` (m,), in that order."""
         return Padded(self.values[index], self.lengths[index], self.present[index])
-
-
-def sent(tensor: Tensor, device: torch.device) -> Tensor:
-    """Return a tensor on a device; copies to a GPU start from pinned memory, without waiting."""
-    if device.type == "cuda" and tensor.device.type == "cpu":
-        return tensor.pin_memory().to(device, non_blocking=True)
-    return tensor.to(device)
 
 
 def pad(sequences: Sequence[Tensor | None]) -> Padded:

@@ -9,6 +9,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.host_reads import code_range
 from aadml.comparison.pairwise import TINY, full_precision
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.losses.kernels.scores import applied, room_of
@@ -59,11 +60,13 @@ def cosines_to_proxies(
     labels = comparison.need("anchor_class", loss)
     if torch.compiler.is_compiling():  # compiled code cannot read the labels
         torch._assert_async((labels == labels.clamp(0, classes - 1)).all(), f"{loss}: a class has no proxy")
-    elif not torch.equal(labels, labels.clamp(0, classes - 1)):
-        raise InputError(
-            f"{loss} has proxies of the classes 0 to {classes - 1}, but the anchors have classes {int(labels.min())} to"
-            f" {int(labels.max())}; pass class labels from 0 to {classes - 1} (pairs by id have none)"
-        )
+    else:
+        least, most = code_range(labels)
+        if least < 0 or most >= classes:
+            raise InputError(
+                f"{loss} has proxies of the classes 0 to {classes - 1}, but the anchors have classes {least} to {most};"
+                f" pass class labels from 0 to {classes - 1} (pairs by id have none)"
+            )
     anchors, width = comparison.vectors(loss)[0], proxies.shape[1]
     if anchors.shape[1] != width:
         raise InputError(

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.host_reads import read_once
 from aadml.comparison.pairwise import TINY, dot
 from aadml.comparison.row_choice import columns_by_lot
 from aadml.feature_extraction.ground.errors import InputError
@@ -55,6 +56,18 @@ class GenerativeLoss(Protocol):
         """Start a phase, given its name."""
 
 
+class CountsDraws(nn.Module):
+    """Module with a buffer `draws`, the number of its draws, that stays on the CPU, where draws are seeded."""
+
+    draws: Tensor
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Self:
+        draws = self.draws
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self.draws = draws
+        return self
+
+
 @dataclass(frozen=True)
 class Triples:
     """m triples of anchor, positive and negative, as rows of a comparison.
@@ -77,7 +90,12 @@ def draw_triples(comparison: Comparison, generator: torch.Generator) -> Triples:
         comparison: a anchors against c candidates; anchors without positives or without negatives have no triples.
         generator: generator of the draws, on the CPU.
     """
-    anchor = (comparison.positives.any(1) & comparison.negatives.any(1)).nonzero()[:, 0]
+    codes = comparison.codes_of_both()
+
+    def anchors() -> Tensor:
+        return (comparison.positives.any(1) & comparison.negatives.any(1)).nonzero()[:, 0]
+
+    anchor = anchors() if codes is None else read_once(codes, "anchors of triples", anchors)
     positive, negative = (
         columns_by_lot(mask[anchor], generator) for mask in (comparison.positives, comparison.negatives)
     )

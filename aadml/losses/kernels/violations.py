@@ -52,11 +52,13 @@ torch.library.define("aadml::violations", "(Tensor far, Tensor positives, Tensor
 def _counts(far: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> Tensor:
     if far.numel() == 0:
         return torch.zeros_like(far)
+    if far.device.type != "cpu":
+        return _by_search(far, positives, negatives, margin)  # the only way without a value read from the device
     sides = positives, negatives
-    most: list[float] = torch.stack([side.sum(1).max() for side in sides]).tolist()  # one transfer from a GPU
+    most: list[float] = torch.stack([side.sum(1).max() for side in sides]).tolist()
     if min(most) <= 1:
         return _beside_one(far, positives, negatives, margin, sides[most[0] > 1])
-    if far.device.type == "cpu" and far.dtype == torch.float32 and sys.byteorder == "little":
+    if far.dtype == torch.float32 and sys.byteorder == "little":
         return _by_packed_sort(far, positives, negatives, margin)
     return _by_search(far, positives, negatives, margin)
 

@@ -6,6 +6,8 @@ Reference: Gulrajani et al., Improved training of Wasserstein GANs, NeurIPS 2017
 import torch
 from torch import Tensor, nn
 
+from aadml.comparison.transfer import sent
+
 
 def critic_loss(critic: nn.Module, real: Tensor, fake: Tensor, generator: torch.Generator, *, penalty: float) -> Tensor:
     """Compute the loss that trains a critic to score `real` above `fake`, plus a penalty on gradient norms unlike 1.
@@ -24,7 +26,7 @@ def critic_loss(critic: nn.Module, real: Tensor, fake: Tensor, generator: torch.
         A scalar, differentiable with respect to the critic's parameters.
     """
     real, fake = real.detach(), fake.detach()
-    share = torch.rand(len(real), 1, generator=generator, device=generator.device).to(real.device)
+    share = sent(torch.rand(len(real), 1, generator=generator, device=generator.device), real.device)
     between = (share * real + (1 - share) * fake).requires_grad_()
     (gradient,) = torch.autograd.grad(critic(between).sum(), between, create_graph=True)
     deviation = torch.linalg.vector_norm(gradient, dim=1) - 1

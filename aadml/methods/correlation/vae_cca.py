@@ -59,7 +59,7 @@ def center_loss(vectors: Tensor, labels: Tensor, centers: Tensor) -> Tensor:
     Returns:
         A scalar.
     """
-    count = torch.bincount(labels, minlength=len(centers))[labels]
+    count = labels.new_zeros(len(centers)).index_add_(0, labels, torch.ones_like(labels))[labels]
     return CENTER_FACTOR * ((vectors - centers[labels]).square().sum(1) / count).mean()
 
 

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from aadml.comparison.clips import Clips
 from aadml.comparison.features import Modality
 from aadml.comparison.options import Width
+from aadml.comparison.transfer import sent
 from aadml.feature_extraction.feature_file.content import UNLABELLED
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.options import removing
@@ -124,7 +125,7 @@ class FewLabelsLearner(Learner):
     def _label_loss(self, batch: Batch) -> Tensor:
         """Compute the label loss of labeled clips that are redrawn in each step, summed over modalities."""
         order = torch.randperm(len(self._rows), generator=batch.generator)[:LABELED]
-        rows = self._rows[order.to(self._rows.device)]
+        rows = self._rows[sent(order, self._rows.device)]
         labels = self._train.labels[rows].to(self.device)
         losses = [
             self.label_loss(self.encoders[m](on_device(self._train[m], rows, self.device)), labels)

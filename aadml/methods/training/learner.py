@@ -15,7 +15,7 @@ from aadml.comparison.clips import Clips
 from aadml.comparison.embeddings import Embeddings
 from aadml.comparison.features import Features, Matrix, Modality
 from aadml.comparison.processes import group
-from aadml.data.sources.padding import sent
+from aadml.comparison.transfer import sent
 from aadml.feature_extraction.ground.errors import cause
 from aadml.methods.method import Embedder
 from aadml.methods.training.settings import Training
@@ -340,15 +340,15 @@ def mismatch(error: Exception) -> str:
 def batch_of(clips: Clips, rows: Tensor, device: torch.device, generator: torch.Generator, epoch: Epoch) -> Batch:
     """Build the batch of the rows (b,) of clips on a device; the features are those of this worker's rows."""
     features = {m: on_device(clips[m], rows[group.own(len(rows))], device) for m in clips.modalities}
-    labels = clips.labels[rows.to(clips.labels.device)].to(device)
-    present = {m: flags[rows].to(device) for m, flags in clips.present.items()}
-    first_rows = None if clips.first_rows is None else clips.first_rows[rows.cpu()].to(device)
-    return Batch(features, labels, rows.to(device), generator, epoch, present, first_rows)
+    labels = sent(clips.labels[sent(rows, clips.labels.device)], device)
+    present = {m: sent(flags[sent(rows, flags.device)], device) for m, flags in clips.present.items()}
+    first_rows = None if clips.first_rows is None else sent(clips.first_rows[rows.cpu()], device)
+    return Batch(features, labels, sent(rows, device), generator, epoch, present, first_rows)
 
 
 def on_device(features: Features, rows: Tensor, device: torch.device) -> Any:
     """Return the features of the rows (b,): a tensor on the device, or the batch of a source (moved if possible)."""
-    batch = features[rows.to(features.device)] if isinstance(features, Tensor) else features.batch(rows)
+    batch = features[sent(rows, features.device)] if isinstance(features, Tensor) else features.batch(rows)
     if isinstance(batch, Tensor):
         return sent(batch, device)
     return batch.to(device) if hasattr(batch, "to") else batch

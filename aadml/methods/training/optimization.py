@@ -124,8 +124,7 @@ class Optimization:
         if trains:
             if clip_norm := player.settings(self._settings).clip_norm:
                 nn.utils.clip_grad_norm_(player.parameters, clip_norm)
-            if bool(torch.isfinite(parts["loss"])):
-                optimizer.step()
+            if _stepped(optimizer, torch.isfinite(parts["loss"])):
                 player.after_step()
         return parts
 
@@ -147,6 +146,19 @@ class Optimization:
             entries[name].setdefault(int(number), {})[key] = value
         for name, optimizer in self._optimizers.items():
             optimizer.load_state_dict({"state": entries[name], "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def _stepped(optimizer: torch.optim.Optimizer, finite: Tensor) -> bool:
+    """Run a step of the optimizer if the flag is True; return False only if the step was not run.
+
+    Fused optimizers read the flag on a GPU, as they do for `torch.amp.GradScaler`, so that the host does not wait.
+    """
+    if finite.is_cuda and optimizer.defaults.get("fused"):
+        optimizer.grad_scale, optimizer.found_inf = None, (~finite).float()  # type: ignore[attr-defined]
+    elif not finite:
+        return False
+    optimizer.step()
+    return True
 
 
 def _by_rate(player: Player) -> list[Any]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Protocol
 
 import numpy as np
 import pytest
+from typing_extensions import TypeAliasType
 
 from aadml.feature_extraction.ground.contracts import (
     Condition,
@@ -18,6 +19,7 @@ from aadml.feature_extraction.ground.contracts import (
 )
 from aadml.feature_extraction.ground.errors import InputError
 
+Alias = TypeAliasType("Alias", np.ndarray)  # as `numpy.typing.NDArray` is since NumPy 2.5
 Positive = Annotated[int, Condition("a positive int", lambda number: number > 0)]
 
 
@@ -44,6 +46,10 @@ class ToNumber(Protocol):
 
 class ToList(Protocol):
     def __call__(self, **options: Any) -> list[Pair]: ...
+
+
+class ToAlias(Protocol):
+    def __call__(self, **options: Any) -> Annotated[Alias, Condition("a pair", lambda values: len(values) == 2)]: ...
 
 
 class ToNamed(Protocol):
@@ -111,7 +117,8 @@ def test_other_entries_break_it(entry, fault):
 
 
 @pytest.mark.parametrize(
-    ("contract", "value"), [(ToPair, Pair(1, 2)), (ToNumber, 1), (ToList, [Pair(1, 2)]), (ToList, [])]
+    ("contract", "value"),
+    [(ToPair, Pair(1, 2)), (ToNumber, 1), (ToList, [Pair(1, 2)]), (ToList, []), (ToAlias, np.zeros(2))],
 )
 def test_a_result_is_returned(contract, value):
     assert require_result(value, contract, "pair", "some:entry") is value

@@ -2,6 +2,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -120,3 +121,26 @@ def test_a_worker_without_a_parent_ends(monkeypatch):
     monkeypatch.setattr(os, "_exit", codes.append)
     worker_process._deliver(SimpleNamespace(send=fails), threading.Lock(), "done", 3)
     assert codes == [1]
+
+
+def test_threads_that_start_processes_leave_the_environment_as_it_was(monkeypatch):
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    begun = threading.Event()
+
+    class Slow:
+        def __init__(self, **_):
+            self.seconds = 0.3 if begun.is_set() else 0.1
+
+        def start(self):
+            begun.set()
+            time.sleep(self.seconds)  # the second thread that starts a process ends last
+
+    context = SimpleNamespace(Process=Slow, Pipe=lambda: (SimpleNamespace(), SimpleNamespace(close=lambda: None)))
+    monkeypatch.setattr(worker_process.multiprocessing, "get_context", lambda kind: context)
+    first, second = (threading.Thread(target=start, args=(len, Conditions())) for _ in range(2))
+    first.start()
+    begun.wait()
+    second.start()
+    first.join()
+    second.join()
+    assert "PYTHONSAFEPATH" not in os.environ

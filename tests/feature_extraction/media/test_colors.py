@@ -100,4 +100,4 @@ def test_the_conversion_of_a_frame_starts_no_threads():
     for frame in frames:
         assert _rgb(frame).shape == pattern().shape
         seen.append(threads())
-    assert max(seen) == before
+    assert max(seen) <= before

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison
-from aadml.comparison.masks import MaskCodes
+from aadml.comparison.masks import MaskCodes, stored
 from aadml.losses import LOSSES
 from aadml.losses.kernels import row_blocks, scores
 from aadml.losses.kernels.likelihood import mean_over_positives
@@ -100,8 +100,8 @@ def test_masks_of_all_pairs_are_never_made(name):
     codes = MaskCodes((torch.arange(40) % 5, torch.arange(37) % 6), sides=(torch.zeros(40), torch.arange(37) % 2))
     fresh = Comparison(*points, codes.positives, codes.negatives, torch.arange(40), within=codes.within)
     gradients(LOSSES[name](fresh, **({"l2": 0.0} if name == "n-pair" else {})), points)
-    assert callable(fresh.__dict__["positives"])
-    assert callable(fresh.__dict__["negatives"])
+    assert callable(stored(fresh, "positives"))
+    assert callable(stored(fresh, "negatives"))
 
 
 @pytest.mark.parametrize("name", sorted({*THROUGH_BLOCKS} - {"cross-clr"}))

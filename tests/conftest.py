@@ -21,13 +21,36 @@ settings.register_profile("aadml", deadline=None, derandomize="CI" in os.environ
 settings.load_profile("aadml")
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what needs a card where there is none."""
-    if item.get_closest_marker("gpu"):
-        import torch
+def hide_gpu(patch: pytest.MonkeyPatch) -> None:
+    import torch
 
-        if not torch.cuda.is_available():
-            pytest.skip("no GPU here")
+    patch.setattr(torch.cuda, "is_available", lambda: False)
+    patch.setattr(torch.cuda, "device_count", lambda: 0)
+    patch.setenv("CUDA_VISIBLE_DEVICES", "")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_gpu() -> Iterator[pytest.MonkeyPatch]:
+    """Hide the GPU, because recorded bytes are those of a CPU; tests with the mark `gpu` see it."""
+    with pytest.MonkeyPatch.context() as patch:
+        hide_gpu(patch)
+        yield patch
+
+
+@pytest.fixture(autouse=True)
+def gpu_where_wanted(request: pytest.FixtureRequest, no_gpu: pytest.MonkeyPatch) -> Iterator[None]:
+    """Show the GPU to a test with the mark `gpu`; skip the test where there is none."""
+    if not request.node.get_closest_marker("gpu"):
+        yield
+        return
+    import torch
+
+    no_gpu.undo()
+    if not torch.cuda.is_available():
+        hide_gpu(no_gpu)
+        pytest.skip("no GPU here")
+    yield
+    hide_gpu(no_gpu)
 
 
 @pytest.fixture(autouse=True)

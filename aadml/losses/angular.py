@@ -12,7 +12,6 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from aadml.comparison import Comparison, Terms, pairwise
-from aadml.comparison.host_reads import read_once
 from aadml.comparison.options import Fidelity
 from aadml.losses.kernels.likelihood import softplus
 from aadml.losses.kernels.row_blocks import ones
@@ -34,9 +33,9 @@ def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity =
     with t = tan(alpha), and anchors x and candidates r normalized to length 1 (the paper's N-pair form). The inner
     sum over n is one entry of a matrix product, exp(4 t^2 x_i . r_n) times exp(4 t^2 r_p . r_n), so triplets are
     never stored. Memory is O(a c + c^2). If classes have at least `MANY` anchors on average, entries are computed
-    class by class, in O(a c^2 / C) time for C classes of equal size. For smaller classes and in compiled code, the
-    entries of all pairs are computed in O(a c^2) time. The time is cubic, because f depends on a different vector
-    x_i + r_p for every pair. The sum of exponentials over negatives has no shorter exact form.
+    class by class, in O(a c^2 / C) time for C classes of equal size. For smaller classes, on a GPU and in compiled
+    code, the entries of all pairs are computed in O(a c^2) time. The time is cubic, because f depends on a different
+    vector x_i + r_p for every pair. The sum of exponentials over negatives has no shorter exact form.
 
     Args:
         comparison: a anchors against c candidates.
@@ -58,7 +57,7 @@ def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity =
         >>> optimizer.step()
         >>> optimizer.zero_grad()
     """
-    gradient, codes = math.tan(math.radians(alpha)) ** 2, comparison.codes_of_both()
+    gradient = math.tan(math.radians(alpha)) ** 2
     _, candidates = comparison.vectors("angular")
     pairs = comparison.positives & comparison.negatives.any(1, keepdim=True)
     scale: Tensor | float = 4 * gradient
@@ -72,8 +71,8 @@ def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity =
         crowd = pairwise.dot(to_anchor.exp().masked_fill(~comparison.negatives, 0), to_positive.exp())
         cost = softplus(torch.where(pairs, crowd, 1).log() - weight * cosine) * pairs
         return Terms(cost.sum(1), ones(cost > 0), ones(pairs))
-    groups = _groups(pairs, codes)
-    total, active = applied(_Crowds, to_anchor, to_positive, cosine, comparison.negatives, pairs, groups, weight)
+    arguments = to_anchor, to_positive, cosine, comparison.negatives, pairs, weight
+    total, active = applied(_Crowds, *arguments)
     return Terms(total, active, ones(pairs))
 
 
@@ -93,13 +92,12 @@ class _Crowds(torch.autograd.Function):
         cosine: Tensor,
         negatives: Tensor,
         pairs: Tensor,
-        groups: list[tuple[Tensor, Tensor]],
         weight: float,
     ) -> Any:
         to_anchor, to_positive = to_anchor.exp().mul_(negatives), to_positive.exp()
         total, ctx.weight = cosine.new_zeros(len(pairs)), weight
         active = torch.zeros_like(total, dtype=torch.int64)
-        ctx.groups, shares = groups, []
+        ctx.groups, shares = _groups(pairs), []
         for rows, columns in ctx.groups:
             chosen = _part(pairs, rows, columns)
             crowd = pairwise.dot(_part(to_anchor, rows), _part(to_positive, columns)).masked_fill_(~chosen, 1)
@@ -124,7 +122,7 @@ class _Crowds(torch.autograd.Function):
             with pairwise.full_precision(share):
                 by_anchor[rows] = share @ _part(to_positive, columns)
                 by_positive.index_add_(0, columns, share.T @ _part(to_anchor, rows))
-        return by_anchor.mul_(to_anchor), by_positive.mul_(to_positive), by_cosine, None, None, None, None
+        return by_anchor.mul_(to_anchor), by_positive.mul_(to_positive), by_cosine, None, None, None
 
 
 def _part(matrix: Tensor, rows: Tensor, columns: Tensor | None = None) -> Tensor:
@@ -134,25 +132,23 @@ def _part(matrix: Tensor, rows: Tensor, columns: Tensor | None = None) -> Tensor
     return matrix[rows] if columns is None else matrix[rows[:, None], columns]
 
 
-def _groups(pairs: Tensor, codes: Tensor | None) -> list[tuple[Tensor, Tensor]]:
+def _groups(pairs: Tensor) -> list[tuple[Tensor, Tensor]]:
     """Group the anchors by their first positive, and hence by class.
 
-    If the groups would be small, all anchors and all candidates are one group. The sizes are read once per batch if
-    `codes` (a,) of anchors and candidates define all pairs.
+    If the groups would be small, and on a GPU, all anchors and all candidates are one group.
 
     Returns:
         Per group, the row numbers (g,) of its anchors and the column numbers (k,) of all positives of these
         anchors.
     """
     anchors, candidates = (torch.arange(count, device=pairs.device) for count in pairs.shape)
-    if not pairs.numel():
+    if not pairs.numel() or pairs.device.type != "cpu":
         return [(anchors, candidates)]
     kind = pairs.byte().argmax(1)
     members = torch.zeros(len(candidates), len(candidates), dtype=torch.int32, device=pairs.device)
     members = members.index_add_(0, kind, pairs.int()) > 0
     sizes = torch.stack([torch.zeros_like(candidates).index_add_(0, kind, torch.ones_like(kind)), members.sum(1)])
-    counts = sizes.T.tolist() if codes is None else read_once(codes, "sizes of groups", sizes.T.tolist)
-    heights, widths = zip(*(size for size in counts if size[0]), strict=True)
+    heights, widths = zip(*(size for size in sizes.T.tolist() if size[0]), strict=True)
     if len(heights) * MANY > len(pairs):
         return [(anchors, candidates)]
     columns = torch.nonzero_static(members, size=sum(widths))[:, 1]

@@ -51,7 +51,10 @@ def main() -> None:
 
 def steps(given: argparse.Namespace) -> list[str]:
     splits = to_splits(SHAPES["vegas"]())
-    lines = ["| loss | precision | ours, ms | plain torch, ms | plain / ours | memory, MiB |", "| --- | --- |" + " ---: |" * 4]
+    lines = [
+        "| loss | precision | ours, ms | plain torch, ms | plain / ours | memory, MiB |",
+        "| --- | --- |" + " ---: |" * 4,
+    ]
     print("\n".join(lines), flush=True)
     for loss in LOSSES:
         for precision in ("float32", "tf32", "bfloat16"):
@@ -97,7 +100,10 @@ def plain_step(loss: str, precision: str, splits) -> Callable[[], object]:
         return nn.Sequential(*layers, nn.Linear(width, classes))
 
     encoders = nn.ModuleDict({m: encoder(values.shape[1]) for m, values in features.items()}).to(GPU).train()
-    optimizer, proxies = torch.optim.Adam(encoders.parameters(), lr=1e-4, fused=True), torch.zeros(classes, 0, device=GPU)
+    optimizer, proxies = (
+        torch.optim.Adam(encoders.parameters(), lr=1e-4, fused=True),
+        torch.zeros(classes, 0, device=GPU),
+    )
 
     def step() -> Tensor:
         rows = torch.randperm(len(labels))[:BATCH].pin_memory().to(GPU, non_blocking=True)
@@ -120,18 +126,22 @@ def lists(given: argparse.Namespace) -> list[str]:
     lines = ["| lists | ours, ms | mm + topk, ms | plain / ours | same |", "| --- |" + " ---: |" * 4]
     print("\n".join(lines), flush=True)
     for name, (count, dimension, classes, spread, _) in CASES.items():
-        if count >= 1_000_000:
-            continue
-        vectors, labels = data(count, dimension, classes, spread)
-        there = vectors.to(GPU), (labels if labels is not None else torch.zeros(count, dtype=torch.int64)).to(GPU)
-        results: dict[str, object] = {}
-        ours = lambda: results.update(ours=neighbors(there[0], k=3, labels=there[1]).index)  # noqa: E731
-        plain = lambda: results.update(plain=plain_lists(*there, 3))  # noqa: E731
-        found = timed({"ours": ours, "plain": plain}, argparse.Namespace(rounds=3, steps=1))
-        same = float((results["ours"] == results["plain"]).float().mean())
-        lines.append(f"| {name} | {shown(found['ours'])} | {shown(found['plain'])} | {ratio(found)} | {same:.4f} |")
-        print(lines[-1], flush=True)
+        if count < 1_000_000:
+            vectors, labels = data(count, dimension, classes, spread)
+            labels = torch.zeros(count, dtype=torch.int64) if labels is None else labels
+            lines.append(row_of_lists(name, vectors.to(GPU), labels.to(GPU)))
+            print(lines[-1], flush=True)
     return lines
+
+
+def row_of_lists(name: str, vectors: Tensor, labels: Tensor) -> str:
+    sides = {
+        "ours": lambda: neighbors(vectors, k=3, labels=labels).index,
+        "plain": lambda: plain_lists(vectors, labels, 3),
+    }
+    same = float((sides["ours"]() == sides["plain"]()).float().mean())
+    found = timed(sides, argparse.Namespace(rounds=3, steps=1))
+    return f"| {name} | {shown(found['ours'])} | {shown(found['plain'])} | {ratio(found)} | {same:.4f} |"
 
 
 def plain_lists(vectors: Tensor, labels: Tensor, k: int) -> Tensor:

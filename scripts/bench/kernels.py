@@ -4,9 +4,10 @@ Usage: kernels.py [--batches 400 1000 4000] [--dimensions 10 128 1024] [--rounds
                   [--pairs] [--no-compile] [--device cpu] [--page docs/lab/speed.md NAME]
 
 Processor time of forward and backward from embeddings in one thread, with everything that a batch needs, or with
-`--device cuda` the wall time until the GPU is done: minimum and median of rounds in which all sides alternate, each with several steps. "plain" is `plain_losses.py`, and "compiled" the
-same under `torch.compile`. "ours compiled" compiles our loss and its reduction, with a comparison as input, and
-includes the eager construction of the comparison. The last column is the time of its first call, which compiles it.
+`--device cuda` the wall time until the GPU has finished: minimum and median of rounds in which all sides alternate,
+each with several steps. "plain" is `plain_losses.py`, and "compiled" the same under `torch.compile`. "ours compiled"
+compiles our loss and its reduction, with a comparison as input, and includes the eager construction of the comparison.
+The last column is the time of its first call, which compiles it.
 "bound" is the matrix products of scores and gradients, or for posterior-nca the class sums without gradient. Ratios are
 the time of a peer divided by ours, by the minimum and by the median; a ratio below 1, where ours is slower, is bold.
 `--both` computes both directions, and `--pairs` computes NT-Xent of pairs in both directions, which plain torch writes

@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import pytest
 import torch
+from functorch.compile import make_boxed_func
 from torch import nn
+from torch._dynamo.backends.common import aot_autograd
 
 from aadml.comparison import Comparison
 from aadml.losses import LOSSES
@@ -18,14 +20,15 @@ pytestmark = [
 ONE_GRAPH = tuple(name for name in LOSSES if name not in ("daml", "hdml"))
 
 
-@pytest.mark.parametrize("name", ONE_GRAPH)
-def test_a_step_from_inputs_to_gradients_is_one_graph_and_costs_the_same(name):
+def steps_of(name, device, backend):
+    """Return the value and the gradients of a step, from inputs to weights: eager, and compiled as one graph."""
     torch.manual_seed(0)
     torch._dynamo.reset()
     options = NetworkOptions(hidden=(8,), dropout=0.0)
-    encoders, labels = nn.ModuleList(LabelSpaceEncoder(d, 5, options) for d in (4, 6)), torch.arange(30) % 4
-    audio, visual, loss = torch.randn(30, 4), torch.randn(30, 6), LOSSES[name]
-    loss = loss(dimension=5, classes=4) if inspect.isclass(loss) else loss
+    encoders = nn.ModuleList(LabelSpaceEncoder(d, 5, options) for d in (4, 6)).to(device)
+    audio, visual, loss = torch.randn(30, 4).to(device), torch.randn(30, 6).to(device), LOSSES[name]
+    loss = loss(dimension=5, classes=4).to(device) if inspect.isclass(loss) else loss
+    labels = torch.arange(30, device=device) % 4
 
     def step(audio, visual):
         vectors, pairs = (encoders[0](audio), encoders[1](visual)), labels
@@ -33,16 +36,35 @@ def test_a_step_from_inputs_to_gradients_is_one_graph_and_costs_the_same(name):
             vectors, pairs = (torch.cat(vectors),) * 2, labels.repeat(2)
         comparison = Comparison.of_labels(*vectors, pairs, pairs)
         if name == "cross-clr":
-            comparison = replace(comparison, within=torch.arange(30) % 2 == 0)
+            comparison = replace(comparison, within=torch.arange(30, device=device) % 2 == 0)
         return loss(comparison).total.sum()
 
-    values, gradients = [], []
-    for one in (step, torch.compile(step, fullgraph=True, backend="aot_eager")):
-        values.append(one(audio, visual))
-        gradients.append(torch.autograd.grad(values[-1], list(encoders.parameters())))
+    values = [one(audio, visual) for one in (step, torch.compile(step, fullgraph=True, backend=backend))]
+    return values, [torch.autograd.grad(value, list(encoders.parameters())) for value in values]
+
+
+@pytest.mark.parametrize("name", ONE_GRAPH)
+@pytest.mark.parametrize(
+    ("device", "backend"), [("cpu", "aot_eager"), pytest.param("cuda", "inductor", marks=pytest.mark.gpu)]
+)
+def test_a_step_from_inputs_to_gradients_is_one_graph_and_costs_the_same(name, device, backend):
+    values, gradients = steps_of(name, device, backend)
     assert torch.allclose(*values, rtol=1e-5)
     for ours, compiled in zip(*gradients, strict=True):
         assert torch.allclose(ours, compiled, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ONE_GRAPH)
+def test_no_product_has_a_factor_of_zero_because_a_compiler_multiplies_what_is_not_initialized(name):
+    products = []
+
+    def collect(graph, _):
+        products.extend(node for node in graph.graph.nodes if "addmm" in str(node.target))
+        return make_boxed_func(graph.forward)
+
+    steps_of(name, "cpu", aot_autograd(fw_compiler=collect, bw_compiler=collect))
+    assert products  # those of the encoders
+    assert not [node for node in products if node.kwargs.get("beta") == 0]
 
 
 def test_an_encoder_that_drops_units_is_one_graph():

@@ -111,7 +111,9 @@ class _Cosines(torch.autograd.Function):
                 by_proxies = straight.addcmul_(scaled, along, value=-(ctx.scale**-2)).mul_(ctx.scale / norm)
             if ctx.needs_input_grad[1]:
                 along = (above * cosine).sum(0).mul_(shrink)[:, None]
-                by_anchors = room_of(anchors).addmm_(above.T, scaled, beta=0).addcmul_(anchors, along, value=-1)
+                compiling = torch.compiler.is_compiling()
+                straight = above.T @ scaled if compiling else room_of(anchors).addmm_(above.T, scaled, beta=0)
+                by_anchors = straight.addcmul_(anchors, along, value=-1)
         return by_proxies, by_anchors, None
 
 

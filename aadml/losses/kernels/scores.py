@@ -58,7 +58,7 @@ class Scores:
         if self.right is None:
             return self.left[rows]
         left = self.left if rows == slice(0, len(self.left)) else self.left[rows]
-        return torch.addmm(left.new_empty(1, 1), left, self.right.T, beta=0, alpha=self.scale)
+        return scaled_product(left, self.right.T, self.scale)
 
     def made_once(self) -> "Scores":
         """Return the scores as a matrix, for a loss that reads every product twice.
@@ -155,10 +155,16 @@ def gradients_of_products(
 
 def _product(matrix: Tensor, vectors: Tensor, factor: float) -> Tensor:
     """Return `factor` times `matrix` (a, c) times `vectors` (c, e), computed by columns where columns are faster."""
-    none = vectors.new_empty(1, 1)
     if _by_row(vectors):
-        return torch.addmm(none, matrix, vectors, beta=0, alpha=factor)
-    return torch.addmm(none, vectors.T, matrix.T, beta=0, alpha=factor).T
+        return scaled_product(matrix, vectors, factor)
+    return scaled_product(vectors.T, matrix.T, factor).T
+
+
+def scaled_product(left: Tensor, right: Tensor, factor: float) -> Tensor:
+    """Return `factor` times `left` (a, e) times `right` (e, c), in one pass over the product."""
+    if torch.compiler.is_compiling():
+        return left @ right * factor  # `torch.compile` would add 0 times the uninitialized values, which may be NaN
+    return torch.addmm(left.new_empty(1, 1), left, right, beta=0, alpha=factor)
 
 
 def room_of(vectors: Tensor) -> Tensor:

@@ -135,7 +135,7 @@ def test_a_tar_whose_header_counts_beyond_all_bounds_is_one_line(tmp_path):
     header.size = len(content)
     path = tmp_path / "matrices.tar"
     path.write_bytes(header.tobuf(tarfile.USTAR_FORMAT) + content.ljust(512, b"\0") + bytes(1024))
-    with pytest.raises(InputError, match=r"matrices\.tar: mean\.npy cannot be read \(.*too large"):
+    with pytest.raises(InputError, match=r"matrices\.tar: mean\.npy cannot be read \(.*(too large|not be opened)"):
         youtube8m_whitening(path, 2)
 
 

@@ -100,7 +100,7 @@ def test_there_is_nothing_to_count_without_rows_or_columns():
     assert violations(nothing.T, nothing.T > 0, nothing.T > 0, 1.0).shape == (0, 3)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.gpu
 def test_is_the_same_on_a_gpu():
     far = torch.rand(300, 200)
     positives = torch.rand(300, 200) < 0.2

@@ -196,7 +196,7 @@ class Comparison:
         positives = self.positives if positives is None else positives
         negatives = self.negatives if negatives is None else negatives
         narrowed = replace(self, positives=positives, negatives=negatives)
-        scores = {name: self.__dict__[name] for name in SCORES_KEPT if name in self.__dict__}
+        scores = {f"_{name}": self.__dict__[f"_{name}"] for name in SCORES_KEPT if f"_{name}" in self.__dict__}
         if rows is not None:
             narrowed = narrowed._at_rows(rows)
             scores = {name: score[rows] for name, score in scores.items()}
@@ -264,11 +264,14 @@ class Comparison:
         return self._kept("cosine", lambda: pairwise.cosine(*self.vectors("cosine")))
 
     def _kept(self, name: str, compute: Callable[[], Tensor]) -> Tensor:
-        """Return a score, computed on first access; torch.compile cannot follow a `cached_property` of Python 3.11."""
+        """Return a score, computed on first access, and stored under a name without a descriptor (see `stored`).
+
+        `torch.compile` cannot follow a `cached_property` of Python 3.11.
+        """
         scores: dict[str, Tensor] = self.__dict__
-        if name not in scores:
-            scores[name] = compute()
-        return scores[name]
+        if f"_{name}" not in scores:
+            scores[f"_{name}"] = compute()
+        return scores[f"_{name}"]
 
     def need(self, name: str, loss: str) -> Tensor:
         """Return the tensor of an optional field that a loss needs; see `Comparison` for the shape of the field.

@@ -14,7 +14,7 @@ from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Temperature
 from aadml.losses.kernels.likelihood import inverse, mean_over_positives
 from aadml.losses.kernels.row_blocks import Costs, Rows, exp_over_mean, log_mean_exp_of_columns, summed, without
-from aadml.losses.kernels.scores import SLAB, Scores, applied, scores_of
+from aadml.losses.kernels.scores import SLAB, Scores, applied, output, scores_of
 
 
 def dsl(comparison: Comparison, *, temperature: Temperature = 0.05, prior_temperature: Temperature = 1000.0) -> Terms:
@@ -80,7 +80,7 @@ class _Weighed(torch.autograd.Function):
         prior = torch.softmax(room if rivals is None else without(room, 1 - rivals), 0)
         ctx.count = len(scores) if rivals is None else rivals.sum(0).clamp_min_(1)
         ctx.save_for_backward(scores, prior.mul_(ctx.count))
-        return torch.mul(prior, scores, out=room)
+        return output(torch.mul(prior, scores, out=room))
 
     @staticmethod
     @once_differentiable

@@ -15,7 +15,7 @@ from aadml.comparison.options import Temperature
 from aadml.comparison.pairwise import full_precision
 from aadml.losses.kernels.likelihood import some, tempered
 from aadml.losses.kernels.row_blocks import Costs, Rows, summed
-from aadml.losses.kernels.scores import Scores, applied
+from aadml.losses.kernels.scores import Scores, applied, output
 
 
 def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> Terms:
@@ -100,7 +100,7 @@ class _ByClass(torch.autograd.Function):
             every = torch.mv(left, everyone).add_(least)
         alike = sums.index_select(0, anchor_group).mul_(left).sum(1).add_(least)
         ctx.save_for_backward(left, right, sums, everyone, every, alike, anchor_group, group, possible)
-        return (every.log() - alike.log()).mul_(possible)
+        return output((every.log() - alike.log()).mul_(possible))
 
     @staticmethod
     @once_differentiable

@@ -70,7 +70,7 @@ def test_ignores_what_is_in_neither_mask(draw):
     anywhere = Comparison(
         comparison.anchors, comparison.candidates, comparison.positives, comparison.negatives, comparison.own
     )
-    anywhere.__dict__["cosine"] = comparison.cosine.masked_fill(ignored, 0.99)
+    anywhere.__dict__["_cosine"] = comparison.cosine.masked_fill(ignored, 0.99)
     assert torch.allclose(dsl(anywhere).total, dsl(comparison).total, atol=1e-12)
 
 

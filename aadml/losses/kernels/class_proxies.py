@@ -12,7 +12,7 @@ from aadml.comparison import Comparison, Terms
 from aadml.comparison.host_reads import code_range
 from aadml.comparison.pairwise import TINY, full_precision
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.losses.kernels.scores import applied, room_of
+from aadml.losses.kernels.scores import applied, output, room_of
 
 SHORT = 0.01
 """Initial length of proxies; it acts like a learning rate a hundred times that of the encoders (Kim et al., 2020).
@@ -95,7 +95,7 @@ class _Cosines(torch.autograd.Function):
         norm = torch.linalg.vector_norm(proxies, dim=1, keepdim=True).clamp_min_(TINY)
         scaled, shrink, ctx.scale = proxies * (scale / norm), length.reciprocal_(), scale
         with full_precision(anchors):
-            cosine = torch.mm(scaled, anchors.T).mul_(shrink)
+            cosine = output(torch.mm(scaled, anchors.T).mul_(shrink))
         ctx.save_for_backward(scaled, anchors, norm, shrink, cosine)
         return cosine
 

@@ -117,6 +117,14 @@ class Scores:
         return max(scores // max(columns, 1), 1)
 
 
+def output(values: Tensor) -> Tensor:
+    """Return values as the output of an autograd function that changed them in place.
+
+    Without the view, `torch.compile` of torch 2.11 sets the gradient to 0.
+    """
+    return values.view_as(values)
+
+
 def products(left: Tensor, right: Tensor, scale: float = 1.0) -> Tensor:
     """Return the inner products (a, c) of vectors (a, e) and (c, e), times a factor."""
     other = right.view_as(right) if left is right else right  # compiled code cannot pass a tensor twice
@@ -198,7 +206,7 @@ def scores_of(comparison: Comparison, name: Score, factor: Tensor | float = 1.0)
         InputError: `name` is a distance, but the comparison has relevance scores instead of vectors.
     """
     attribute = KEPT[name]
-    if comparison.relevance is not None or attribute in comparison.__dict__:
+    if comparison.relevance is not None or f"_{attribute}" in comparison.__dict__:
         return Scores(factor * getattr(comparison, attribute))
     if name in ("squared-euclidean", "euclidean"):
         kind: Kind = "distance" if name == "euclidean" else "squared distance"

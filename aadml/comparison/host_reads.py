@@ -5,11 +5,11 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakIdKeyDictionary
+from torch.utils.weak import WeakTensorKeyDictionary
 
 T = TypeVar("T")
 
-_READ: Any = WeakIdKeyDictionary()
+_READ: Any = WeakTensorKeyDictionary()
 
 
 def read_once(codes: Tensor, name: str, read: Callable[[], T]) -> T:
@@ -22,6 +22,8 @@ def read_once(codes: Tensor, name: str, read: Callable[[], T]) -> T:
         name: name of the value.
         read: function that computes the value.
     """
+    if codes.is_inference():  # without a count of its changes
+        return read()
     version, values = _READ.get(codes, (None, {}))
     if version != codes._version:
         values = {}

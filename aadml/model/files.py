@@ -145,7 +145,7 @@ def _checked_build(facts: Facts, state: Mapping[str, Tensor], device: torch.devi
                 tower = saved.tower(part.modality)
                 if tower is not None and tower.adapted:
                     part.saved = tower
-                    part._add_adapters()
+                    part.add_adapters()
             trial.load({name: value.to(meta) for name, value in state.items()})
     return _build(facts, device)
 

@@ -354,7 +354,7 @@ def compiled(compute: Callable[[Comparison], Any]) -> Callable[[Comparison], Any
 
     def call(comparison: Comparison) -> Any:
         try:
-            return graph(comparison)
+            return graph(_Open.of(comparison))
         except (torch._dynamo.exc.TorchDynamoException, _limit_error()) as error:
             compute(comparison)  # a loss that breaks its contract has an error of its own
             raise InputError(
@@ -363,6 +363,21 @@ def compiled(compute: Callable[[Comparison], Any]) -> Callable[[Comparison], Any
             ) from error
 
     return call
+
+
+class _Open(Comparison):
+    """Comparison that `torch.compile` reads by attribute.
+
+    torch 2.7 to 2.11 read all fields of a frozen dataclass in advance, and thereby compute every mask.
+    """
+
+    __dataclass_params__ = None
+
+    @classmethod
+    def of(cls, comparison: Comparison) -> "_Open":
+        opened = object.__new__(cls)
+        opened.__dict__.update(vars(comparison))
+        return opened
 
 
 def _limit_error() -> type[Exception]:

@@ -15,6 +15,10 @@ from aadml.methods.networks import LabelSpaceEncoder, NetworkOptions
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.skipif(
+        tuple(map(int, torch.__version__.split(".")[:2])) < (2, 11),
+        reason="earlier versions cannot trace a comparison that the step itself builds, unlike `training.compile`",
+    ),
     pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning"),  # of torch, while it traces
 ]
 ONE_GRAPH = tuple(name for name in LOSSES if name not in ("daml", "hdml"))

@@ -124,7 +124,7 @@ class HubInput(ResizedBuffers):
             self.network, self._pool = tower.encoder.run.network, tower.encoder.run.pool
             self.preparation = tower.encoder.preparation
         if self.saved.adapted:
-            self._add_adapters()
+            self.add_adapters()
         self.register_buffer("files", torch.tensor(list(files), dtype=torch.uint8))
         self.dimension = self.saved.dimension
 
@@ -148,12 +148,13 @@ class HubInput(ResizedBuffers):
         weights = self._parts
         if trained and self.tuning.lora_rank:
             self.saved = replace(self.saved, adapted=linear_layers(self.network, self._parts))
-            weights = self._add_adapters()
+            weights = self.add_adapters()
         train_only(self.network, weights)
         if self.tuning.checkpointing:
             checkpoint_blocks(self.network, self._parts)
 
-    def _add_adapters(self) -> list[nn.Module]:
+    def add_adapters(self) -> list[nn.Module]:
+        """Add adapters to the layers in `saved.adapted`, and return them."""
         rank, alpha = self.tuning.lora_rank, self.tuning.lora_alpha
         return add_adapters(self.network, self.saved.adapted, rank=rank, alpha=alpha)
 

@@ -1,9 +1,8 @@
-import pytest
 import torch
 
 from aadml.data.sources.array_cache import ArrayCache
 from aadml.data.sources.loading import Loading
-from aadml.data.sources.padding import pad, sent
+from aadml.data.sources.padding import pad
 
 
 def test_padding_holds_a_place_for_what_could_not_be_had():
@@ -13,13 +12,6 @@ def test_padding_holds_a_place_for_what_could_not_be_had():
     assert batch.present.tolist() == [True, False]
     assert pad([None]).values.shape == (1, 1)
     assert batch.select(torch.tensor([1])).present.tolist() == [False]
-
-
-@pytest.mark.gpu
-def test_what_is_sent_to_a_card_arrives_whole():
-    values = torch.randn(1000, 1000)
-    there = [sent(values + number, torch.device("cuda")) for number in range(20)]
-    assert all(torch.equal(one.cpu(), values + number) for number, one in enumerate(there))
 
 
 def test_a_mask_marks_what_is_not_padding_and_no_sequences_are_no_rows():

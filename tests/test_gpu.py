@@ -1,4 +1,4 @@
-"""What a GPU computes as a CPU does, and how seldom the host waits for it."""
+"""A GPU computes the values of a CPU, and the host seldom waits for it."""
 
 import copy
 import warnings

@@ -45,7 +45,8 @@ class Mask(Generic[M]):
 def stored(instance: object, name: str) -> Tensor | RowsOfMask | None:
     """Return a mask of a dataclass, or the function of rows if the mask is not computed yet.
 
-    The value has a name without a descriptor, which `torch.compile` of torch 2.11 would call without end.
+    The value has another name than its field, because `torch.compile` of torch 2.11 calls the descriptor of the field
+    without end.
     """
     value: Tensor | RowsOfMask | None = instance.__dict__[f"_{name}"]
     return value

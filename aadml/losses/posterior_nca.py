@@ -72,7 +72,7 @@ def _numbered(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor, int]:
 
 def _count_of(left: Tensor, right: Tensor) -> int | None:
     """Return a number g of groups if all codes (a,) and (c,) are in 0..g-1, with g at most a + c, else None."""
-    least, most = zip(code_range(left), code_range(right), strict=True)
+    least, most = zip(*map(code_range, [left] if left is right else [left, right]), strict=True)
     return max(most) + 1 if min(least) >= 0 and max(most) < len(left) + len(right) else None
 
 

@@ -85,16 +85,19 @@ class Counts:
 
     active: Tensor
     possible: Tensor
-    anchors: Tensor
+    anchors: Tensor | int
 
     @classmethod
     def of(cls, terms: Terms) -> "Counts":
         """Count the terms and anchors of one comparison."""
-        return cls(terms.active.sum(), terms.possible.sum(), terms.active.new_full((), len(terms.total)))
+        return cls(terms.active.sum(), terms.possible.sum(), len(terms.total))
 
     def over_processes(self) -> "Counts":
         """Return the sum of the counts over all processes. A process counts only its own anchors and their terms."""
-        return Counts(*group.summed([self.active, self.possible, self.anchors]))
+        if group.count() == 1:
+            return self
+        anchors = torch.full((), int(self.anchors), device=self.active.device)
+        return Counts(*group.summed([self.active, self.possible, anchors]))
 
 
 def reduce(terms: Terms, reduction: str, counts: Counts | None = None) -> Tensor:
@@ -118,7 +121,7 @@ def reduce(terms: Terms, reduction: str, counts: Counts | None = None) -> Tensor
     elif reduction == "mean-of-active":
         total = total / counts.active.clamp_min(1)
     elif reduction == "per-anchor":
-        total = total / counts.anchors.clamp_min(1)
+        total = total / torch.as_tensor(counts.anchors).clamp_min(1)
     elif reduction != "sum":
         raise InputError(f"loss.reduction is '{reduction}'; choose from {', '.join(get_args(Reduction))}")
     return total if terms.penalty is None else total + terms.penalty

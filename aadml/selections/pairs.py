@@ -38,8 +38,8 @@ def one_pair_a_class(comparison: Comparison, generator: torch.Generator) -> Comp
 
 
 def _marked(first: Tensor, codes: Tensor | None) -> Tensor:
-    """Return the marked rows, one per class; the number of classes is read once per batch if `codes` define them."""
-    if codes is None:
+    """Return the marked rows, one per class; on a GPU, the number of classes is read once per batch of `codes`."""
+    if codes is None or first.device.type == "cpu":
         return first.nonzero()[:, 0]
     classes = read_once(codes, "number of classes", lambda: len(codes.unique()))
     return torch.nonzero_static(first, size=classes)[:, 0]

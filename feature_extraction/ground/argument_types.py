@@ -20,6 +20,7 @@ import numpy as np
 from annotated_types import Interval
 
 from aadml.feature_extraction.ground.consent import consent_to, named_in, place_of, trusting
+from aadml.feature_extraction.ground.contracts import unaliased
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import possible
 from aadml.feature_extraction.ground.options import as_yaml
@@ -177,8 +178,10 @@ def _check_bounds(place: str, value: float, bounds: Interval) -> None:
 
 def _alternatives(hint: object) -> tuple[object, ...]:
     """Return the members of a union, or the single type; paths become `os.PathLike`."""
-    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    return tuple(os.PathLike if kind is Path or get_origin(kind) is os.PathLike else kind for kind in kinds)
+    hint = unaliased(hint)
+    if get_origin(hint) in (Union, UnionType):
+        return tuple(each for kind in get_args(hint) for each in _alternatives(kind))
+    return (os.PathLike if hint is Path or get_origin(hint) is os.PathLike else hint,)
 
 
 def _is_checked(types: Collection[object]) -> bool:

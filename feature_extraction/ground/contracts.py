@@ -157,10 +157,14 @@ def _fits(value: object, wanted: Any) -> bool:
         return isinstance(value, list | tuple) and all(_fits(part, get_args(wanted)[0]) for part in value)
     if _is_protocol(wanted):
         return not isclass(value) and all(hasattr(value, name) for name in _members(wanted))
+    plain = unaliased(wanted)
+    return isinstance(value, get_origin(plain) or plain)
+
+
+def unaliased(wanted: Any) -> Any:
+    """Return the type of an alias, such as `NDArray` since NumPy 2.5; other types are returned unchanged."""
     kind = get_origin(wanted) or wanted
-    if hasattr(kind, "__value__"):  # an alias of a type, such as NDArray of NumPy 2.5
-        return _fits(value, kind.__value__)
-    return isinstance(value, kind)
+    return unaliased(kind.__value__) if hasattr(kind, "__value__") else wanted
 
 
 def _shape(wanted: Any) -> str:

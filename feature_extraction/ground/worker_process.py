@@ -24,6 +24,7 @@ _SAFE_PATH = {"PYTHONSAFEPATH": "1"}
 """Setting that prevents a new interpreter from importing the modules of `multiprocessing` from the current folder."""
 _STARTS = Lock()
 """Held while a process starts, because the environment and the main module of this process are changed meanwhile."""
+os.register_at_fork(after_in_child=_STARTS._at_fork_reinit)  # type: ignore[attr-defined]
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OPENCV_FOR_THREADS_NUM")
 
 Message = Literal["ready", "report", "done", "raised", "warned"]

@@ -3,10 +3,10 @@
 Usage: gpu.py [--rounds 9] [--steps 30] [--page docs/lab/speed.md]
 
 Steps: wall milliseconds of a step of AADML (3 x 1,024, batch 1,000, the sizes of VEGAS), minimum and median over
-rounds, and the peak of the memory. "plain torch" is the same network and label loss as an expert writes them
-(nn.Sequential, nn.Dropout, fused Adam, autocast for bfloat16) with the plain loss of `plain_losses.py` in both
-directions. Neighbor lists: as in `graph.py`, with the peer `mm + topk` class by class; "same" is the share of equal
-neighbors. `--page` writes the tables between the comments "gpu steps" and "gpu lists" of a page.
+rounds, and the peak of the memory of all networks of a row. "plain torch" is the same network and label loss as an
+expert writes them (nn.Sequential, nn.Dropout, fused Adam, autocast for bfloat16) with the plain loss of
+`plain_losses.py` in both directions. Neighbor lists: as in `graph.py`, with the peer `mm + topk` class by class; "same"
+is the share of equal neighbors. `--page` writes the tables between the comments "gpu steps" and "gpu lists" of a page.
 """
 
 import argparse
@@ -42,14 +42,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--page", type=Path)
-    given = parser.parse_args()
-    print(f"torch {torch.__version__}, {torch.cuda.get_device_name(GPU)}, {given.rounds} rounds", flush=True)
-    tables = {"gpu steps": steps(given), "gpu lists": lists(given)}
-    for name, lines in tables.items() if given.page else ():
-        put(given.page, name, "\n".join(lines))
+    options = parser.parse_args()
+    print(f"torch {torch.__version__}, {torch.cuda.get_device_name(GPU)}, {options.rounds} rounds", flush=True)
+    tables = {"gpu steps": steps(options), "gpu lists": lists(options)}
+    for name, lines in tables.items() if options.page else ():
+        put(options.page, name, "\n".join(lines))
 
 
-def steps(given: argparse.Namespace) -> list[str]:
+def steps(options: argparse.Namespace) -> list[str]:
     splits = to_splits(SHAPES["vegas"]())
     lines = [
         "| loss | precision | ours, ms | plain torch, ms | plain / ours | memory, MiB |",
@@ -62,10 +62,10 @@ def steps(given: argparse.Namespace) -> list[str]:
             if not loss.startswith("aa-"):
                 sides["plain"] = plain_step(loss, precision, splits)
             torch.cuda.reset_peak_memory_stats()
-            found = timed(sides, given)
+            times = timed(sides, options)
             peak = torch.cuda.max_memory_allocated() / 2**20
-            plain = f"{shown(found['plain'])} | {ratio(found)}" if "plain" in found else " | "
-            lines.append(f"| {loss} | {precision} | {shown(found['ours'])} | {plain} | {peak:,.0f} |")
+            plain = f"{shown(times['plain'])} | {ratio(times)}" if "plain" in times else " | "
+            lines.append(f"| {loss} | {precision} | {shown(times['ours'])} | {plain} | {peak:,.0f} |")
             print(lines[-1], flush=True)
     return lines
 
@@ -122,7 +122,7 @@ def plain_step(loss: str, precision: str, splits) -> Callable[[], object]:
     return step
 
 
-def lists(given: argparse.Namespace) -> list[str]:
+def lists(options: argparse.Namespace) -> list[str]:
     lines = ["| lists | ours, ms | mm + topk, ms | plain / ours | same |", "| --- |" + " ---: |" * 4]
     print("\n".join(lines), flush=True)
     for name, (count, dimension, classes, spread, _) in CASES.items():
@@ -140,45 +140,45 @@ def row_of_lists(name: str, vectors: Tensor, labels: Tensor) -> str:
         "plain": lambda: plain_lists(vectors, labels, 3),
     }
     same = float((sides["ours"]() == sides["plain"]()).float().mean())
-    found = timed(sides, argparse.Namespace(rounds=3, steps=1))
-    return f"| {name} | {shown(found['ours'])} | {shown(found['plain'])} | {ratio(found)} | {same:.4f} |"
+    times = timed(sides, argparse.Namespace(rounds=3, steps=1))
+    return f"| {name} | {shown(times['ours'])} | {shown(times['plain'])} | {ratio(times)} | {same:.4f} |"
 
 
 def plain_lists(vectors: Tensor, labels: Tensor, k: int) -> Tensor:
     """Return the lists of `graph.plain_search` on a device, in blocks of 8,192 rows."""
     unit = F.normalize(vectors, dim=1)
-    found = torch.full((len(unit), k), -1, device=unit.device)
+    nearest = torch.full((len(unit), k), -1, device=unit.device)
     for label in labels.unique():
         rows = (labels == label).nonzero()[:, 0]
         for start in range(0, len(rows), 8192):
             some = rows[start : start + 8192]
             scores = unit[some] @ unit[rows].T
             scores[torch.arange(len(some)), torch.arange(start, start + len(some))] = -2
-            found[some] = rows[scores.topk(k, 1).indices]
-    return found
+            nearest[some] = rows[scores.topk(k, 1).indices]
+    return nearest
 
 
-def timed(sides: dict[str, Callable[[], object]], given: argparse.Namespace) -> dict[str, list[float]]:
+def timed(sides: dict[str, Callable[[], object]], options: argparse.Namespace) -> dict[str, list[float]]:
     """Return wall milliseconds of a call of every side, of rounds in which the sides alternate."""
-    found: dict[str, list[float]] = {name: [] for name in sides}
-    for number in range(given.rounds + 1):
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    for number in range(options.rounds + 1):
         for name, side in sides.items():
             torch.cuda.synchronize()
             started = time.perf_counter()
-            for _ in range(given.steps):
+            for _ in range(options.steps):
                 side()
             torch.cuda.synchronize()
             if number:
-                found[name].append(1e3 * (time.perf_counter() - started) / given.steps)
-    return found
+                times[name].append(1e3 * (time.perf_counter() - started) / options.steps)
+    return times
 
 
 def shown(values: list[float]) -> str:
     return f"{min(values):.3g}, {median(values):.3g}"
 
 
-def ratio(found: dict[str, list[float]]) -> str:
-    return ", ".join(f"{take(found['plain']) / take(found['ours']):.2f}" for take in (min, median))
+def ratio(times: dict[str, list[float]]) -> str:
+    return ", ".join(f"{take(times['plain']) / take(times['ours']):.2f}" for take in (min, median))
 
 
 if __name__ == "__main__":

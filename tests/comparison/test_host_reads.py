@@ -7,6 +7,12 @@ from aadml.comparison import host_reads
 from aadml.comparison.host_reads import code_range, read_once
 
 
+@pytest.fixture(autouse=True)
+def kept(monkeypatch):
+    """Keep what is read of tensors on the CPU, as of those on a GPU."""
+    monkeypatch.setattr(host_reads, "UNKEPT", ())
+
+
 @pytest.fixture
 def reads():
     return []
@@ -35,6 +41,19 @@ def test_a_tensor_without_a_count_of_changes_is_read_every_time(reads):
     with torch.inference_mode():
         codes = torch.tensor([1, 3, 2])
         assert (largest(codes, reads), largest(codes, reads), len(reads)) == (3, 3, 2)
+
+
+def test_nothing_is_kept_that_inference_computes_of_other_tensors(reads):
+    codes = torch.tensor([1, 3, 2])
+    with torch.inference_mode():
+        assert largest(codes, reads) == 3
+    assert (largest(codes, reads), len(reads)) == (3, 2)
+
+
+def test_nothing_is_kept_of_the_cpu(reads, monkeypatch):
+    monkeypatch.undo()
+    codes = torch.tensor([1, 3, 2])
+    assert (largest(codes, reads), largest(codes, reads), len(reads)) == (3, 3, 2)
 
 
 def test_nothing_is_kept_of_a_tensor_that_is_gone():

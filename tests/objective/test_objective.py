@@ -34,9 +34,16 @@ def draws():
 def test_the_counts_of_several_processes_are_on_one_device(monkeypatch):
     devices = []
     monkeypatch.setattr(group, "summed", lambda values: devices.extend(value.device.type for value in values) or values)
+    monkeypatch.setattr(group, "count", lambda: 2)
     counts = torch.zeros(3, device="meta")
     objectives.Counts.of(Terms(counts, counts, counts)).over_processes()
     assert devices == ["meta"] * 3
+
+
+@pytest.mark.parametrize("kind", [torch.bool, torch.uint8, torch.bfloat16])
+def test_anchors_are_counted_whatever_the_type_of_the_counts_of_terms(kind):
+    ones = torch.ones(2049)
+    assert objectives.reduce(Terms(ones, ones.to(kind), ones.to(kind)), "per-anchor") == 1
 
 
 @pytest.mark.parametrize(

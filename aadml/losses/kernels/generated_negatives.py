@@ -64,7 +64,7 @@ class CountsDraws(nn.Module):
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
         draws = self.draws
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        self.draws = draws
+        self.draws = draws if draws.device.type == "cpu" else self.draws
         return self
 
 

@@ -99,6 +99,8 @@ class Optimization:
     ) -> Mapping[str, Tensor]:
         """Run one step of a player's optimizer on `batch`, unless the loss is not finite or has no gradient.
 
+        On a GPU, the player's `after_step` is also called after a loss that is not finite, which ends the training.
+
         Args:
             name: name of the player.
             player: player whose parameters are updated.
@@ -124,7 +126,8 @@ class Optimization:
         if trains:
             if clip_norm := player.settings(self._settings).clip_norm:
                 nn.utils.clip_grad_norm_(player.parameters, clip_norm)
-            if _stepped(optimizer, torch.isfinite(parts["loss"])):
+            finite = torch.isfinite(parts["loss"])
+            if _stepped(optimizer, finite, waits=not finite.is_cuda):
                 player.after_step()
         return parts
 
@@ -148,12 +151,13 @@ class Optimization:
             optimizer.load_state_dict({"state": entries[name], "param_groups": optimizer.state_dict()["param_groups"]})
 
 
-def _stepped(optimizer: torch.optim.Optimizer, finite: Tensor) -> bool:
-    """Run a step of the optimizer if the flag is True; return False only if the step was not run.
+def _stepped(optimizer: torch.optim.Optimizer, finite: Tensor, *, waits: bool) -> bool:
+    """Change the weights by a step of the optimizer if the flag is True; return False if the flag was read as False.
 
-    Fused optimizers read the flag on a GPU, as they do for `torch.amp.GradScaler`, so that the host does not wait.
+    If the host may not wait for the flag, fused Adam reads the flag on the device, as for `torch.amp.GradScaler`. Other
+    optimizers wait: fused SGD would keep uninitialized momentum.
     """
-    if finite.is_cuda and optimizer.defaults.get("fused"):
+    if not waits and optimizer.defaults.get("fused") and isinstance(optimizer, torch.optim.Adam | torch.optim.AdamW):
         optimizer.grad_scale, optimizer.found_inf = None, (~finite).float()  # type: ignore[attr-defined]
     elif not finite:
         return False

@@ -5,16 +5,21 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 import pytest
 import torch
 from annotated_types import Interval
+from typing_extensions import TypeAliasType
 
 from aadml.feature_extraction.ground import consent
 from aadml.feature_extraction.ground.argument_types import checked, checked_call, in_words, plain
 from aadml.feature_extraction.ground.errors import InputError
+
+Number = TypeVar("Number")
+Rows = TypeAliasType("Rows", np.ndarray[tuple[int, ...], np.dtype[Any]], type_params=(Number,))
+"""A type like `numpy.typing.NDArray` since NumPy 2.5."""
 
 
 class Kind:
@@ -151,6 +156,14 @@ def test_arrays_and_mappings_are_left_to_the_function():
     assert result[:3] == (Path("p"), 2, 1)
     assert result[5] is array
     assert type(result[6]["a"]) is int
+
+
+def test_an_array_whose_type_is_an_alias_is_left_to_the_function_too():
+    def call(values: Sequence[float] | Rows[float] | None):
+        return values
+
+    array = np.zeros((0, 3))
+    assert checked_call(call)(array) is array
 
 
 def test_a_call_with_wrong_arguments_raises_the_error_of_python():

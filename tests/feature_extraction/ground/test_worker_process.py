@@ -123,6 +123,15 @@ def test_a_worker_without_a_parent_ends(monkeypatch):
     assert codes == [1]
 
 
+def test_a_fork_during_a_start_does_not_inherit_the_lock():
+    with worker_process._STARTS:
+        child = os.fork()
+        if not child:
+            os._exit(int(worker_process._STARTS.locked()))
+        _, status = os.waitpid(child, 0)
+    assert status == 0
+
+
 def test_threads_that_start_processes_leave_the_environment_as_it_was(monkeypatch):
     monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
     begun = threading.Event()

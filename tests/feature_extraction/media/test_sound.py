@@ -41,7 +41,9 @@ def test_any_number_of_channels_becomes_their_mean(tmp_path, encode, codec, chan
     try:
         path = encode(tmp_path / "a", samples, codec, container=container, **options)
     except av.error.ArgumentError:
-        pytest.skip(f"{codec} of this FFmpeg has at most {channels - 1} channels")
+        if (codec, channels) != ("aac", 16):
+            raise
+        pytest.skip("AAC of this FFmpeg has fewer than 16 channels")
     found = sound(path)
     assert found.values.shape == (24_000,)
     np.testing.assert_allclose(found.values, samples.mean(axis=0), rtol=0, atol=off + 1e-7)

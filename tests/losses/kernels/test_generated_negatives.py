@@ -8,6 +8,7 @@ from torch import nn
 
 from aadml.comparison import Comparison
 from aadml.losses.kernels.generated_negatives import (
+    CountsDraws,
     Triples,
     by_anchor,
     draw_triples,
@@ -99,3 +100,18 @@ def test_the_length_penalty_is_that_of_the_mean_pair(pairs):
     anchor, positive = torch.full((pairs, 2), 2.0), torch.full((pairs, 2), 3.0)
     expected = 3e-3 / 4 * (8.0 + 18.0) if pairs else 0.0
     assert float(vector_penalty(anchor, positive)) == pytest.approx(expected)
+
+
+def test_the_number_of_draws_stays_on_the_cpu_and_other_buffers_do_not():
+    class Counting(CountsDraws):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("draws", torch.tensor(3))
+            self.register_buffer("mean", torch.ones(2))
+
+    moved = Counting().to("meta")
+    assert (moved.draws.device.type, int(moved.draws), moved.mean.device.type) == ("cpu", 3, "meta")
+    assert moved.to_empty(device="cpu").mean.device.type == "cpu"
+    with torch.device("meta"):
+        built = Counting()
+    assert built.to_empty(device="cpu").draws.device.type == "cpu"

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from aadml.methods.training.learner import Player
-from aadml.methods.training.optimization import Optimization, Step, build_optimizer
+from aadml.methods.training.optimization import Optimization, Step, _stepped, build_optimizer
 from aadml.methods.training.settings import OPTIMIZERS, Training
 
 TRAINING = """
@@ -98,3 +98,21 @@ def test_a_floor_bounds_the_cosine_from_below():
 def test_a_training_does_not_import_the_compiler(tmp_path):
     done = subprocess.run([sys.executable, "-c", TRAINING], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("waits", [True, False])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_step_of_a_loss_that_is_not_finite_leaves_weights_and_later_steps_alone(name, waits):
+    weights = [torch.nn.Parameter(torch.ones(3)) for _ in range(2)]
+    settings = Training(optimizer=name, learning_rate=0.01, momentum=0.9)
+    optimizers = [build_optimizer([weight], settings) for weight in weights]
+    for scale in (torch.inf, 1.0, torch.nan, 1.0):
+        finite = torch.isfinite(torch.tensor(scale))
+        for number, (weight, optimizer) in enumerate(zip(weights, optimizers, strict=True)):
+            weight.grad = torch.full((3,), scale)
+            if number == 0:
+                _stepped(optimizer, finite, waits=waits)
+            elif finite:
+                optimizer.step()
+        assert torch.equal(*weights)
+    assert not torch.equal(weights[0], torch.ones(3))

@@ -143,6 +143,15 @@ def test_what_is_said_of_trainings_that_end_so_far_apart(
     assert said in found.evidence
 
 
+def test_training_that_is_never_the_same_is_not_said_to_read_the_test_clips(features, tmp_path, monkeypatch):
+    model = aadml.fit(features, method="cca", settings={"method.dimension": 3}, runs=tmp_path / "runs")
+    weights = iter(range(1, 9))
+    monkeypatch.setattr(retrain, "_trained", lambda config, content: model_of(next(weights)))
+    found = fitted_without_test(load_run(model.folder), "test")
+    assert found.verdict is Verdict.NOT_CHECKABLE
+    assert "on unchanged data once more 3; training is not repeatable here" in found.evidence
+
+
 @pytest.mark.parametrize(("towers", "kind"), [(None, "captioned sound"), ("networks", "media")])
 def test_sound_and_media_are_not_trained_again(monkeypatch, towers, kind):
     monkeypatch.setattr(retrain, "is_captioned", lambda data: True)

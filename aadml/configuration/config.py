@@ -145,6 +145,10 @@ class Config:
         """Return the config with `data` as its data."""
         return replace(self, common=replace(self.common, data=data))
 
+    def computed_on(self, device: str) -> "Config":
+        """Return the config with `device` as its device."""
+        return replace(self, common=replace(self.common, device=device))
+
     def seeded(self, seed: int) -> "Config":
         """Return the config with `seed` as its seed."""
         return replace(self, common=replace(self.common, seed=seed))

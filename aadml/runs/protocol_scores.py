@@ -63,15 +63,17 @@ def evaluate_model(
     return _scored(Subject(loaded, ruled), protocol or loaded.facts.protocol, split, options)
 
 
-def subject_of(run: Run, split: str = "test") -> Subject:
+def subject_of(run: Run, split: str = "test", *, device: str | None = None) -> Subject:
     """Return a run as the subject of protocols that score a split, with a function that repeats the training.
 
     With several texts per training clip, the other modalities of such a clip are ranked once if `split` is "train". A
-    bank then has the first text of each clip. Training is always repeated on the training clips of the run.
+    bank then has the first text of each clip. Training is always repeated on the training clips of the run, on the
+    device of its config unless `device` is another.
     """
+    config = run.config if device is None else run.config.computed_on(device)
 
     def retrain(changed: Splits) -> Model:
-        return fit_model(prepare(run.config, changed.having("train", run.splits.train)), Session())
+        return fit_model(prepare(config, changed.having("train", run.splits.train)), Session())
 
     is_paired = split == "train" and run.config.common.texts != "first"
     scored = run.splits.having("train", ranked_once(run.splits.train)) if is_paired else run.splits

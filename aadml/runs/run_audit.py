@@ -61,9 +61,9 @@ def audit_run(
 
     Findings on the test split, under the protocol of the run, are added to the run.
     """
-    run = load_run(folder, device="cpu")  # a forked process cannot use the GPU of its parent
+    run = load_run(folder, device="cpu")  # a forked process cannot use the GPU of its parent, nor train on it
     protocol = protocol or run.model.facts.protocol
-    subject = subject_of(run, split)
+    subject = subject_of(run, split, device="cpu")
     report = checks(ProtocolPipeline(subject, protocol), subject.splits)
     stored = read_evaluation(run.manifest)
     score = evaluate(run.model.embed_clips(run.splits[stored.split])).map_mean

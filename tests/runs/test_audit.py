@@ -21,7 +21,7 @@ from aadml.protocols.audit import AuditReport, Finding, Verdict
 from aadml.protocols.audit import audit as run_checks
 from aadml.protocols.pipelines import FunctionPipeline, ProtocolPipeline
 from aadml.runs import audit, run_audit
-from aadml.runs.loading import AuditRecord, read_evaluation
+from aadml.runs.loading import AuditRecord, load_run, read_evaluation
 from aadml.runs.manifest import read_manifest
 from aadml.runs.protocol_scores import add_to_run
 from tests.protocols import channel_zoo as zoo
@@ -74,6 +74,17 @@ def test_a_run_is_audited_on_its_own_clips_and_on_others_where_they_are_given(as
         aadml.audit(run, data=data)
     assert [len(splits.test) for _, splits in asked] == [12, 15]
     assert {type(pipeline) for pipeline, _ in asked} == {ProtocolPipeline}
+
+
+def test_an_audit_trains_again_on_the_cpu_because_its_forks_cannot_use_a_gpu(asked, run, monkeypatch):
+    def on_gpu(folder, **options):
+        loaded = load_run(folder, **options)
+        return replace(loaded, config=loaded.config.computed_on("cuda"))
+
+    monkeypatch.setattr(run_audit, "load_run", on_gpu)
+    aadml.audit(run)
+    ((pipeline, splits),) = asked
+    assert pipeline.subject.retrain(splits).method.parameters_count() == 0
 
 
 def test_a_model_needs_data(asked, run, made, tmp_path):

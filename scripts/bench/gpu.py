@@ -43,6 +43,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--page", type=Path)
     options = parser.parse_args()
+    if not torch.cuda.is_available():
+        parser.error("this machine has no GPU that torch can use; run the script on one that has")
     print(f"torch {torch.__version__}, {torch.cuda.get_device_name(GPU)}, {options.rounds} rounds", flush=True)
     tables = {"gpu steps": steps(options), "gpu lists": lists(options)}
     for name, lines in tables.items() if options.page else ():

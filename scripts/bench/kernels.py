@@ -56,9 +56,12 @@ def main() -> None:
     parser.add_argument("--both", action="store_true")
     parser.add_argument("--pairs", action="store_true")
     parser.add_argument("--no-compile", action="store_true")
-    parser.add_argument("--device", type=torch.device, default=torch.device("cpu"))
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--page", nargs=2, metavar=("PAGE", "NAME"))
     given = parser.parse_args()
+    given.device = torch.device(given.device)
+    if given.device.type == "cuda" and not torch.cuda.is_available():
+        parser.error("this machine has no GPU that torch can use; leave out --device")
     torch.set_num_threads(1)
     torch.empty(7 << 20)  # when a large block is freed, the allocator keeps all later blocks, as in a training
     lines = [

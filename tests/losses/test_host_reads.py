@@ -32,13 +32,16 @@ class HostReads(TorchDispatchMode):
         super().__init__()
         self.names = []
         plain = torch.Tensor.tolist
-        monkeypatch.setattr(torch.Tensor, "tolist", lambda tensor: self.names.append("tolist") or plain(tensor))
+        monkeypatch.setattr(torch.Tensor, "tolist", lambda tensor: self.note("tolist") or plain(tensor))
+
+    def note(self, name):
+        self.names.append(name)
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         name = function.__name__.partition(".")[0]
         places = args[1] if name.startswith("index") and isinstance(args[1], list | tuple) else ()
         if name in READING or any(place is not None and place.dtype == torch.bool for place in places):
-            self.names.append(name)
+            self.note(name)
         if function.namespace != "aadml":
             return function(*args, **(kwargs or {}))
         with self:

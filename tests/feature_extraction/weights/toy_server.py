@@ -31,8 +31,8 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(len(body)))
         if server.tag is not None:
             self.send_header(server.header, server.tag)
+        cut = server.breaks.pop(0) if server.breaks else len(body)  # before a client may ask again
         self.end_headers()
-        cut = server.breaks.pop(0) if server.breaks else len(body)
         try:
             self.wfile.write(body[:cut])
         except (BrokenPipeError, ConnectionResetError):  # a client that only wanted the headers

@@ -160,7 +160,7 @@ class Comparison:
             rows: range of anchors.
             kind: type of the result.
         """
-        value = self._masks()[mask]
+        value = stored(self, mask)
         return None if value is None else rows_of(value, rows, kind)
 
     def codes_of_all_pairs(self) -> MaskCodes | None:
@@ -175,9 +175,9 @@ class Comparison:
 
     def codes_of_masks(self) -> MaskCodes | None:
         """Return the codes of `positives` and `negatives`; None unless both masks are functions of the same codes."""
-        masks = self._masks()
-        codes, others = (getattr(masks[name], "__self__", None) for name in ("positives", "negatives"))
-        return codes if codes is others and isinstance(codes, MaskCodes) else None
+        codes = getattr(stored(self, "positives"), "__self__", None)
+        alike = codes is getattr(stored(self, "negatives"), "__self__", None)
+        return codes if alike and isinstance(codes, MaskCodes) else None
 
     def _masks(self) -> dict[str, Tensor | RowsOfMask | None]:
         return {name: stored(self, name) for name in MASKS}

@@ -52,7 +52,8 @@ def cross_clr(comparison: Comparison, *, temperature: Temperature = 0.03, within
         weight = 1 + (within_weight - 1) * rows.within
         across = Near(rows.positives * (1 - rows.within))
         rivals = across.weights + rows.negatives
-        costs = mean_over_positives(rows.scores * weight, across, rivals, rows.shares)
+        logits = rows.scores * weight
+        costs = mean_over_positives(logits, across, rivals, rows.shares, logits)
         return replace(costs, gradient=costs.gradient.mul_(weight))
 
     comparison.need("within", "cross-clr")

@@ -14,7 +14,7 @@ from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Temperature
 from aadml.losses.kernels.likelihood import inverse, mean_over_positives
 from aadml.losses.kernels.row_blocks import Costs, Rows, exp_over_mean, log_mean_exp_of_columns, summed, without
-from aadml.losses.kernels.scores import SLAB, Scores, applied, output, scores_of
+from aadml.losses.kernels.scores import Scores, applied, output, scores_of
 
 
 def dsl(comparison: Comparison, *, temperature: Temperature = 0.05, prior_temperature: Temperature = 1000.0) -> Terms:
@@ -53,18 +53,20 @@ def dsl(comparison: Comparison, *, temperature: Temperature = 0.05, prior_temper
 
     def cost(rows: Rows) -> Costs:
         assert rows.columns is not None
-        prior = exp_over_mean(torch.add(-rows.columns, rows.scores, alpha=flatness))
-        costs = mean_over_positives(rows.scores * prior, rows.near, rows.rivals, rows.shares)
+        prior = exp_over_mean(torch.add(rows.columns, rows.scores, alpha=flatness))
+        weighed = rows.scores * prior
+        costs = mean_over_positives(weighed, rows.near, rows.rivals, rows.shares, weighed)
         by_prior = costs.gradient.mul_(prior)
-        by_column = (by_prior * rows.scores).neg_()
-        return replace(costs, gradient=by_prior.sub_(by_column, alpha=flatness), column_gradient=by_column)
+        by_column = torch.mul(by_prior, rows.scores, out=prior)
+        return replace(costs, gradient=by_prior.add_(by_column, alpha=flatness), column_gradient=by_column)
 
     flatness = inverse(prior_temperature)
     scores = scores_of(comparison, "cosine", inverse(temperature)).made_once()
-    if scores.right is None and scores.left.numel() <= SLAB:
-        rivals = Rows(scores.left.detach(), comparison, slice(0, len(scores.left)), None).rivals
+    every = slice(0, len(scores.left))
+    if scores.right is None and (torch.compiler.is_compiling() or scores.blocks(every) == [every]):
+        rivals = Rows(scores.left.detach(), comparison, every, None).rivals
         return summed(comparison, Scores(applied(_Weighed, scores.left, rivals, flatness)), _cross_entropy)
-    return summed(comparison, scores, cost, columns=log_mean_exp_of_columns(comparison, scores, flatness))
+    return summed(comparison, scores, cost, columns=-log_mean_exp_of_columns(comparison, scores, flatness))
 
 
 def _cross_entropy(rows: Rows) -> Costs:

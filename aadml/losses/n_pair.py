@@ -61,6 +61,9 @@ def n_pair(comparison: Comparison, *, l2: Weight = 3e-3, multi_positive: bool = 
 
 def _penalty(comparison: Comparison, l2: float) -> Tensor:
     anchors, candidates = comparison.vectors("the l2 option of n-pair", "set loss.l2 to 0")
+    if comparison.codes_of_both() is not None:  # every clip is a positive of a clip
+        lengths = [vectors.square().sum(1).sum() / max(len(vectors), 1) for vectors in (anchors, candidates)]
+        return 0.25 * l2 * (lengths[0] + lengths[1])
     codes = comparison.codes_of_all_pairs()
     if codes is None:
         used = comparison.positives.any(1), comparison.positives.any(0)

@@ -64,10 +64,12 @@ def _numbered(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor, int]:
 
     In compiled code, no shape depends on data, so g is a + c there.
     """
-    groups, both = None if torch.compiler.is_compiling() else _count_of(left, right), torch.cat([left, right])
-    if groups is None:
-        groups, both = len(both), torch.searchsorted(both.sort().values, both)
-    return *both.split([len(left), len(right)]), groups
+    groups = None if torch.compiler.is_compiling() else _count_of(left, right)
+    if groups is not None:
+        return left, right, groups
+    both = torch.cat([left, right])
+    left, right = torch.searchsorted(both.sort().values, both).split([len(left), len(right)])
+    return left, right, len(both)
 
 
 def _count_of(left: Tensor, right: Tensor) -> int | None:

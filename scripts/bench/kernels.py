@@ -141,7 +141,8 @@ def with_labels(cost: Cost, name: str, *, both: bool, share: bool = True) -> Cal
         comparisons = [Comparison.of_labels(*sides, labels, labels) for sides in [(x, r), (r, x)][: 1 + both]]
         if share:
             share_results(comparisons)
-        return torch.stack([of(cost, comparison, name) for comparison in comparisons]).mean()
+        there, *back = (of(cost, comparison, name) for comparison in comparisons)
+        return (there + back[0]) / 2 if back else there
 
     return value
 

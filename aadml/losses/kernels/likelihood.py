@@ -96,9 +96,10 @@ def _exponentials(inside: Tensor, room: Tensor | None) -> tuple[Tensor, Tensor, 
 def scaled(parts: Tensor, factor: Tensor) -> Tensor:
     """Multiply exponentials (a, c) by a factor per row; values too small to change any sum become 0.
 
-    Denormal numbers would make products a hundred times slower.
+    Exponentials without gradient are overwritten. Denormal numbers would make products a hundred times slower.
     """
-    return F.threshold(parts * factor, NOTHING, 0.0, inplace=True)
+    product = parts * factor if parts.requires_grad else parts.mul_(factor)
+    return F.threshold(product, NOTHING, 0.0, inplace=True)
 
 
 def _targets(near: Near, shares: Tensor) -> Tensor:

@@ -211,17 +211,14 @@ class _BlockTask:
             None if tensor is None or not want or single else room_of(tensor).zero_()
             for tensor, want in zip(inputs, wanted, strict=True)
         ]
-        every = slice(0, len(left))
-        active, possible = (torch.empty(len(left), dtype=torch.int64, device=left.device) for _ in range(2))
-        counts = left.new_empty(len(left)), active, possible
+        every, counts = slice(0, len(left)), None
         for slab in slabs:
             products = scores.products(slab)
             for rows in scores.blocks(slab):
                 values = scores.of_products(products[rows.start - slab.start : rows.stop - slab.start])
                 room = values if right is not None and self.kind == "product" else None
                 costs = self.cost(Rows(values, self.comparison, rows, columns, room))
-                for target, part in zip(counts, (costs.total, costs.active, costs.possible), strict=True):
-                    target[rows] = part  # small tensors between blocks would fragment the heap
+                counts = _filled(counts, costs, rows, every)
                 if any(wanted):
                     gradient = _weighed(sums, costs, None if weights is None else weights[rows, None])
                     if right is None:
@@ -232,7 +229,7 @@ class _BlockTask:
                         scores.put_gradient(gradient, values, values)
             if right is not None and not single:
                 _add(sums, scores, slab, products)
-        return counts, tuple(sums), products if single and any(wanted) else None
+        return cast(Counts, counts), tuple(sums), products if single and any(wanted) else None
 
     def multiplied(
         self, left: Tensor, right: Tensor, wanted: tuple[bool, ...], score_gradients: Tensor, above: Tensor
@@ -242,10 +239,24 @@ class _BlockTask:
         The totals are weighted by `above` (a,).
         """
         factor = self.scores(left, right).factor
-        same = above.stride() == (0,)
-        weighted = score_gradients if same else score_gradients * above[:, None]
-        products = gradients_of_products(weighted, left, right, wanted, factor)
-        return (*(part.mul_(above[:1].sum()) if same and part is not None else part for part in products), None)
+        if above.stride() != (0,):
+            return (*gradients_of_products(score_gradients * above[:, None], left, right, wanted, factor), None)
+        products, weight = gradients_of_products(score_gradients, left, right, wanted, factor), above[:1].sum()
+        return (*(None if part is None else part.mul_(weight) for part in products), None)
+
+
+def _filled(counts: Counts | None, costs: Costs, rows: slice, every: slice) -> Counts:
+    """Return the totals and counts of all anchors, with those of a block of rows filled in."""
+    parts = costs.total, costs.active, costs.possible
+    if rows == every:
+        return parts[0], parts[1].long(), parts[2].long()
+    if counts is None:  # small tensors between blocks would fragment the heap
+        kinds = parts[0].dtype, torch.int64, torch.int64
+        empty = (torch.empty(every.stop, dtype=kind, device=parts[0].device) for kind in kinds)
+        counts = next(empty), next(empty), next(empty)
+    for target, part in zip(counts, parts, strict=True):
+        target[rows] = part
+    return counts
 
 
 def _put(matrix: Tensor | None, gradient: Tensor, rows: slice) -> Tensor | None:
@@ -293,10 +304,13 @@ class _Sums(torch.autograd.Function):
         ctx.task, ctx.wanted = task, wanted
         ctx.save_for_backward(left, right, columns, score_gradients, *gradients)
         ctx.mark_non_differentiable(*counts[1:])
+        ctx.set_materialize_grads(False)  # the counts have none
         return counts
 
     @staticmethod
-    def backward(ctx: Any, above: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, above: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
+        if above is None:
+            return (None,) * 5
         *inputs, score_gradients = ctx.saved_tensors[:4]
         with torch.no_grad(), full_precision(above):
             if score_gradients is not None:

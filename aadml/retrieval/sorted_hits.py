@@ -13,7 +13,7 @@ from aadml.feature_extraction.ground.errors import InputError
 from aadml.retrieval.scores import Indices, Scores
 
 Bits = NDArray[np.signedinteger[Any]]
-SORTED = 1 << 16  # maximum number of scores sorted at a time
+SORTED = 1 << 17  # maximum number of scores sorted at a time
 _MAGNITUDE = {4: 2**31 - 1, 8: 2**63 - 1}
 """Size of a float in bytes -> mask of all bits except the sign."""
 
@@ -53,7 +53,7 @@ def _of_few_rows(scores: Scores, relevant: NDArray[np.bool_]) -> tuple[Indices, 
     keys |= relevant
     values.sort(axis=1)
     flat: NDArray[np.unsignedinteger[Any]] = keys.reshape(-1).view(np.uint32 if keys.itemsize == 4 else np.uint64)
-    return _ones(flat.astype(np.uint8) & np.uint8(1)), np.flatnonzero((flat[1:] ^ flat[:-1]) <= 1)
+    return _odd(flat), np.flatnonzero((flat[1:] ^ flat[:-1]) <= 1)
 
 
 def _keys(scores: Scores) -> Scores:
@@ -81,18 +81,19 @@ def _bits(values: Scores) -> Bits:
     return bits
 
 
-def _ones(flags: NDArray[np.uint8]) -> Indices:
-    """Return the indices of the ones among zeros and ones (m,).
+def _odd(numbers: NDArray[np.unsignedinteger[Any]]) -> Indices:
+    """Return the indices of the odd numbers (m,).
 
-    If at most a tenth of the flags are 1, NumPy searches for each 1 separately. Just below a tenth, the search
-    takes three times as long as above a tenth. For a share of 5 % to 12.5 %, flags of 1 are therefore appended, so
-    that the share is above a tenth.
+    If at most a tenth of flags are set, NumPy searches for each one separately, which takes up to three times as long
+    as above a tenth. Unless few are set, further set flags are therefore appended.
     """
-    count = np.count_nonzero(flags)
-    if not len(flags) < 20 * count < 2.5 * len(flags):
-        return np.flatnonzero(flags.view(bool))
-    more = np.ones(len(flags) // 9 + 1, dtype=np.uint8)
-    return np.flatnonzero(np.concatenate([flags, more]).view(bool))[: -len(more)]
+    count = len(numbers)
+    flags = np.ones(count + count // 9 + 1, dtype=np.uint8)
+    flags[:count] = numbers
+    flags &= 1
+    odd = np.count_nonzero(flags[:count])
+    searched = flags[:count] if 20 * odd < count else flags
+    return np.flatnonzero(searched.view(bool))[:odd]
 
 
 def _groups(place: Indices, items: int) -> tuple[Indices, Indices]:

@@ -41,6 +41,7 @@ def searches(draw):
         "narrow": draw(st.sampled_from([-1000, 1024])),
         "slack": draw(st.sampled_from([0, 1, 8])),
         "block": draw(st.sampled_from([1, 300, 2**19])),
+        "threads": draw(st.sampled_from([0, 1 << 20])),
     }
 
 
@@ -54,6 +55,7 @@ def test_equals_the_definition_with_ties_duplicates_and_exclusions(case):
             patch.setattr(exact_search, bound, case["narrow"])
         patch.setattr(exact_search, "SLACK_ITEMS", case["slack"])
         patch.setattr(exact_search, "SLACK_GROUPS", min(case["slack"], 2))
+        patch.setattr(exact_search, "THREADS", case["threads"])
         patch.setattr(exact_sums, "BLOCK", {"cpu": case["block"]})
         index, value = nearest(
             [torch.from_numpy(case["queries"]).float()],
@@ -75,6 +77,16 @@ def test_equals_scikit_learn_on_vectors_without_ties(dimension):
     oracle = NearestNeighbors(n_neighbors=7, algorithm="brute", metric="cosine").fit(bank)
     index, _ = nearest([torch.from_numpy(queries)], [torch.from_numpy(bank)], k=7)
     assert np.array_equal(index.numpy(), oracle.kneighbors(queries, return_distance=False))
+
+
+@pytest.mark.parametrize("threads", [0, 1 << 20])
+def test_the_largest_values_of_a_row_are_in_order_and_in_distinct_columns(monkeypatch, threads):
+    monkeypatch.setattr(exact_search, "THREADS", threads)
+    values = torch.randint(6, (50, 40), generator=torch.Generator().manual_seed(0)).float()
+    top, columns = exact_search._top(values.clone(), 9)
+    assert torch.equal(top, values.sort(1, descending=True).values[:, :9])
+    assert torch.equal(values.gather(1, columns), top)
+    assert all(len(set(row)) == 9 for row in columns.tolist())
 
 
 def test_a_collapsed_bank_gives_the_first_rows():

@@ -18,7 +18,10 @@ from aadml.comparison.relevance import Judgments
 from aadml.configuration.config import Config
 from aadml.data.splitting.splits import DrawNote
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.file_content import file_digest
 from aadml.feature_extraction.ground.json_values import parse_as
+from aadml.model.packing import WEIGHTS
+from aadml.runs.data import is_path_of_weights
 from aadml.runs.manifest import ENVIRONMENT, RunManifest, read_manifest
 
 _ROWS_AT_ONCE = 1 << 14
@@ -62,8 +65,8 @@ class Environment:
         data: training data.
         clips: split -> number of clips.
         processes: number of training processes.
-        networks: modality -> SHA-256 of the weights of the pretrained network of `transformers`; empty for a run of an
-            earlier version.
+        networks: SHA-256 of the initial weights: of networks of `transformers` by modality, and of weight files by
+            option and file name. Runs of earlier versions lack weight files, or all entries.
     """
 
     commit: str | None
@@ -145,10 +148,10 @@ def check_same_data(
     if judged and before.data.judgments not in (None, _judgments(splits)):
         name = config.common.relevance or name
         raise InputError(f"{name}: the judgments have changed since {manifest.folder} was begun; {remedy}")
-    changed = [modality for modality, weights in networks.items() if before.networks.get(modality, weights) != weights]
+    changed = [name for name, weights in networks.items() if before.networks.get(name, weights) != weights]
     if changed:
         raise InputError(
-            f"the weights of the pretrained network for {changed[0]} have changed since {manifest.folder} was begun; "
+            f"the initial weights of {changed[0]} have changed since {manifest.folder} was begun; "
             f"restore these weights, or {remedy}"
         )
     return before
@@ -188,6 +191,17 @@ def git_commit() -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return process.stdout.strip() or None
+
+
+def initial_weights(config: Config) -> dict[str, str]:
+    """Compute the SHA-256 of each file of initial weights, by option and file name: "audio_weights/Cnn14.pth"."""
+    sums: dict[str, str] = {}
+    for key, value in vars(config.options).items():
+        if isinstance(value, str) and value and is_path_of_weights(key):
+            place = Path(value) / WEIGHTS if key == "start" else Path(value)
+            files = sorted(place.iterdir()) if place.is_dir() else [place]
+            sums |= {f"{key}/{path.name}": file_digest(path) for path in files if path.is_file()}
+    return sums
 
 
 def data_hash(splits: Splits) -> str:

@@ -45,7 +45,7 @@ def manifest(
             folder.
         output: manifest to write; by default a new file, SOURCE.manifest.csv beside the source.
         split: rule of the splits: random:TRAIN/VALID/TEST (shares, class by class); by default the splits of the
-            source, or random:0.7/0.1/0.2 if a clip has no split.
+            source, or random:0.7/0.1/0.2 if no clip has a split.
         split_by: name of a column, such as "speaker" or "video"; clips with the same value in this column stay in
             the same split.
         seed: random seed of all draws; 0 by default.

@@ -246,11 +246,10 @@ def with_recordings(rows: Sequence[Row]) -> tuple[Row, ...]:
     id of this first row.
     """
     first: dict[tuple[str, ...], str] = {}
-    own = [row.columns.get(RECORDING, "") for row in rows]
-    names = [first.setdefault(row.files or ("", row.id), name or row.id) for row, name in zip(rows, own, strict=True)]
+    names = [first.setdefault(row.files or ("", row.id), row.columns.get(RECORDING) or row.id) for row in rows]
     return tuple(
-        replace(row, columns={**row.columns, RECORDING: value or name})
-        for row, value, name in zip(rows, own, names, strict=True)
+        replace(row, columns={**row.columns, RECORDING: row.columns.get(RECORDING) or name})
+        for row, name in zip(rows, names, strict=True)
     )
 
 

@@ -103,7 +103,7 @@ def _check_arguments(arguments: list[str]) -> None:
         raise InputError(f"{arguments[0]}: {place} is empty; pass a value, or omit {place} if {place} is not required")
 
 
-def _show_version(context: click.Context, _: click.Parameter, shown: bool) -> None:
+def _version(context: click.Context, _: click.Parameter, shown: bool) -> None:
     if shown:
         import aadml
 
@@ -112,10 +112,7 @@ def _show_version(context: click.Context, _: click.Parameter, shown: bool) -> No
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version,
-    help="Show the version and exit.",
-)  # fmt: skip
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Audio-visual and audio-text retrieval with Anchor-Aware proxies, under honest protocols.

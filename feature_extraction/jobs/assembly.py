@@ -228,9 +228,8 @@ def _rows(plan: ExtractionPlan, extractor: Extractor, track: Track, ledger: Ledg
         DamagedFileError: the values have another shape than the extractor computes.
     """
     n, lengths, kind = len(track.lengths), track.lengths, np.dtype(np.float32)
-    over_time, width = plan.keeps_time(extractor), extractor.dimension
-    if extractor.fit is not None:  # the dimension before the transformation is only known from the values
-        width = next(iter(track.shapes), (over_time, width))[1]
+    over_time, default = plan.keeps_time(extractor), (True, extractor.dimension)
+    width = extractor.dimension if extractor.fit is None else max(track.shapes, default=default)[1]
     if track.shapes - {(over_time, width)}:
         raise DamagedFileError(
             f"{plan.output}.work: the values of {extractor.modality} have another shape than the extractor "

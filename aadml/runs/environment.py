@@ -27,7 +27,6 @@ from aadml.runs.manifest import ENVIRONMENT, RunManifest, read_manifest
 _ROWS_AT_ONCE = 1 << 14
 
 PACKAGES = ("aadml", "torch", "numpy", "scipy", "scikit-learn", "h5py", "opencv-python", "av")
-NO_NETWORKS: Mapping[str, str] = {}
 HEADLESS = "opencv-python-headless"
 """Package that replaces `opencv-python` on a machine without a display."""
 
@@ -80,9 +79,7 @@ class Environment:
     networks: Mapping[str, str] = field(default_factory=dict)
 
 
-def environment(
-    splits: Splits, sha256: str, device: torch.device, networks: Mapping[str, str] = NO_NETWORKS
-) -> Environment:
+def environment(splits: Splits, sha256: str, device: torch.device, networks: Mapping[str, str]) -> Environment:
     """Return the environment of a run.
 
     Args:
@@ -116,16 +113,9 @@ def read_environment(run: Path | RunManifest) -> Environment:
 
 
 def check_same_data(
-    manifest: RunManifest,
-    config: Config,
-    splits: Splits,
-    sha256: str,
-    remedy: str,
-    *,
-    judged: bool = True,
-    networks: Mapping[str, str] = NO_NETWORKS,
+    manifest: RunManifest, config: Config, splits: Splits, sha256: str, remedy: str, *, judged: bool = True
 ) -> Environment:
-    """Return the environment of a run that was begun with the same data, judgments and pretrained networks.
+    """Return the environment of a run that was begun with the same data and judgments.
 
     Args:
         manifest: manifest of the run.
@@ -134,10 +124,9 @@ def check_same_data(
         sha256: SHA-256 of the data; see `data_hash`.
         remedy: what to do with other data or judgments, for messages.
         judged: whether the judgments are compared.
-        networks: networks to compare with those of the run; see `Environment`.
 
     Raises:
-        InputError: the SHA-256 of the data, of the judgments or of a network differs from that of the run.
+        InputError: the SHA-256 of the data or of the judgments differs from that of the run.
     """
     before, name = read_environment(manifest), splits.name or "data in memory"
     if before.data.sha256 != sha256:
@@ -148,12 +137,6 @@ def check_same_data(
     if judged and before.data.judgments not in (None, _judgments(splits)):
         name = config.common.relevance or name
         raise InputError(f"{name}: the judgments have changed since {manifest.folder} was begun; {remedy}")
-    changed = [name for name, weights in networks.items() if before.networks.get(name, weights) != weights]
-    if changed:
-        raise InputError(
-            f"the initial weights of {changed[0]} have changed since {manifest.folder} was begun; "
-            f"restore these weights, or {remedy}"
-        )
     return before
 
 

@@ -118,10 +118,10 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     on contains a text.
 
     The columns `start` and `end` contain the limits of a segment of the media in seconds; their cells may be empty.
-    With `start` or `end`, or if media repeat, a missing column `recording` is added. Its value is the id of the first
-    row with the same media. Further columns are stored. Relative paths of media start at the folder of the manifest.
-    Paths of media may contain any bytes except zero bytes. The values of all other columns are UTF-8 without zero
-    bytes.
+    With `start` or `end`, or if media repeat, a missing column `recording` is added, and its empty cells are filled.
+    The value is the id of the first row with the same media. Further columns are stored. Relative paths of media start
+    at the folder of the manifest. Paths of media may contain any bytes except zero bytes. The values of all other
+    columns are UTF-8 without zero bytes.
 
     Args:
         path: the CSV file.
@@ -242,13 +242,13 @@ def _rows(header: list[str], table: Iterable[tuple[int, list[str]]], place: str)
 def with_recordings(rows: Sequence[Row]) -> tuple[Row, ...]:
     """Return rows with the column `recording`.
 
-    Values of the manifest are kept. If the manifest lacks the column, the value is the id of the first row with the
-    same media.
+    Values of the manifest are kept. A missing or empty value becomes that of the first row with the same media, or the
+    id of this first row.
     """
     first: dict[tuple[str, ...], str] = {}
-    names = [first.setdefault(row.files or ("", row.id), row.id) for row in rows]
+    names = [first.setdefault(row.files or ("", row.id), row.columns.get(RECORDING) or row.id) for row in rows]
     return tuple(
-        replace(row, columns={**row.columns, RECORDING: row.columns.get(RECORDING, name)})
+        replace(row, columns={**row.columns, RECORDING: row.columns.get(RECORDING) or name})
         for row, name in zip(rows, names, strict=True)
     )
 

@@ -5,6 +5,7 @@ import importlib
 import inspect
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -12,10 +13,12 @@ import numpy as np
 import pytest
 import torch
 from annotated_types import Interval
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 import aadml
+from aadml.cli import cli
 from aadml.data.splitting.splits import to_splits
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.ground.errors import InputError
@@ -69,6 +72,15 @@ def test_an_unknown_name_is_answered_with_those_there_are():
 
 def test_the_version_is_that_of_the_command_line():
     assert aadml.__version__ in python(["-m", "aadml", "--version"])
+
+
+def test_a_source_tree_that_is_not_installed_has_no_version(monkeypatch):
+    def absent(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.distribution", absent)
+    result = CliRunner().invoke(cli, ["--version"], catch_exceptions=False)
+    assert (result.exit_code, result.output) == (0, "aadml, version not installed\n")
 
 
 def test_python_m_aadml_is_the_command_line():

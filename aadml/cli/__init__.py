@@ -103,8 +103,16 @@ def _check_arguments(arguments: list[str]) -> None:
         raise InputError(f"{arguments[0]}: {place} is empty; pass a value, or omit {place} if {place} is not required")
 
 
+def _version(context: click.Context, _: click.Parameter, shown: bool) -> None:
+    if shown:
+        import aadml
+
+        echo(f"aadml, version {aadml.__version__}")
+        context.exit()
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(package_name="aadml", prog_name="aadml")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Audio-visual and audio-text retrieval with Anchor-Aware proxies, under honest protocols.

@@ -18,13 +18,15 @@ from aadml.comparison.relevance import Judgments
 from aadml.configuration.config import Config
 from aadml.data.splitting.splits import DrawNote
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.ground.file_content import file_digest
 from aadml.feature_extraction.ground.json_values import parse_as
+from aadml.model.packing import WEIGHTS
+from aadml.runs.data import is_path_of_weights
 from aadml.runs.manifest import ENVIRONMENT, RunManifest, read_manifest
 
 _ROWS_AT_ONCE = 1 << 14
 
 PACKAGES = ("aadml", "torch", "numpy", "scipy", "scikit-learn", "h5py", "opencv-python", "av")
-NO_NETWORKS: Mapping[str, str] = {}
 HEADLESS = "opencv-python-headless"
 """Package that replaces `opencv-python` on a machine without a display."""
 
@@ -62,8 +64,8 @@ class Environment:
         data: training data.
         clips: split -> number of clips.
         processes: number of training processes.
-        networks: modality -> SHA-256 of the weights of the pretrained network of `transformers`; empty for a run of an
-            earlier version.
+        networks: SHA-256 of the initial weights: of networks of `transformers` by modality, and of weight files by
+            option and file name. Runs of earlier versions lack weight files, or all entries.
     """
 
     commit: str | None
@@ -77,9 +79,7 @@ class Environment:
     networks: Mapping[str, str] = field(default_factory=dict)
 
 
-def environment(
-    splits: Splits, sha256: str, device: torch.device, networks: Mapping[str, str] = NO_NETWORKS
-) -> Environment:
+def environment(splits: Splits, sha256: str, device: torch.device, networks: Mapping[str, str]) -> Environment:
     """Return the environment of a run.
 
     Args:
@@ -113,16 +113,9 @@ def read_environment(run: Path | RunManifest) -> Environment:
 
 
 def check_same_data(
-    manifest: RunManifest,
-    config: Config,
-    splits: Splits,
-    sha256: str,
-    remedy: str,
-    *,
-    judged: bool = True,
-    networks: Mapping[str, str] = NO_NETWORKS,
+    manifest: RunManifest, config: Config, splits: Splits, sha256: str, remedy: str, *, judged: bool = True
 ) -> Environment:
-    """Return the environment of a run that was begun with the same data, judgments and pretrained networks.
+    """Return the environment of a run that was begun with the same data and judgments.
 
     Args:
         manifest: manifest of the run.
@@ -131,10 +124,9 @@ def check_same_data(
         sha256: SHA-256 of the data; see `data_hash`.
         remedy: what to do with other data or judgments, for messages.
         judged: whether the judgments are compared.
-        networks: networks to compare with those of the run; see `Environment`.
 
     Raises:
-        InputError: the SHA-256 of the data, of the judgments or of a network differs from that of the run.
+        InputError: the SHA-256 of the data or of the judgments differs from that of the run.
     """
     before, name = read_environment(manifest), splits.name or "data in memory"
     if before.data.sha256 != sha256:
@@ -145,12 +137,6 @@ def check_same_data(
     if judged and before.data.judgments not in (None, _judgments(splits)):
         name = config.common.relevance or name
         raise InputError(f"{name}: the judgments have changed since {manifest.folder} was begun; {remedy}")
-    changed = [modality for modality, weights in networks.items() if before.networks.get(modality, weights) != weights]
-    if changed:
-        raise InputError(
-            f"the weights of the pretrained network for {changed[0]} have changed since {manifest.folder} was begun; "
-            f"restore these weights, or {remedy}"
-        )
     return before
 
 
@@ -188,6 +174,17 @@ def git_commit() -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return process.stdout.strip() or None
+
+
+def initial_weights(config: Config) -> dict[str, str]:
+    """Compute the SHA-256 of each file of initial weights, by option and file name: "audio_weights/Cnn14.pth"."""
+    sums: dict[str, str] = {}
+    for key, value in vars(config.options).items():
+        if isinstance(value, str) and value and is_path_of_weights(key):
+            place = Path(value) / WEIGHTS if key == "start" else Path(value)
+            files = sorted(place.iterdir()) if place.is_dir() else [place]
+            sums |= {f"{key}/{path.name}": file_digest(path) for path in files if path.is_file()}
+    return sums
 
 
 def data_hash(splits: Splits) -> str:

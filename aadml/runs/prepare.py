@@ -28,7 +28,7 @@ from aadml.model.files import build_method
 from aadml.model.model import Model
 from aadml.retrieval.metric_names import split_name
 from aadml.runs.data import is_path_of_weights, load_splits
-from aadml.runs.environment import data_hash
+from aadml.runs.environment import data_hash, initial_weights
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,10 @@ class Prepared:
 
     @property
     def networks(self) -> dict[str, str]:
-        """SHA-256 of the weights of the pretrained networks, by modality."""
+        """SHA-256 of the initial weights; see `Environment`."""
         architecture = self.model.method.architecture()
-        return {modality: tower.weights for modality in TRAINED if (tower := architecture.tower(modality))}
+        towers = {modality: tower.weights for modality in TRAINED if (tower := architecture.tower(modality))}
+        return towers | initial_weights(self.config)
 
 
 def prepare(config: Config, splits: Splits | None = None) -> Prepared:

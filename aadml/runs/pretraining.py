@@ -1,7 +1,6 @@
 """Config and folder of a pretrained model that a training run needs."""
 
 import hashlib
-from collections.abc import Iterator
 from pathlib import Path
 
 from aadml.configuration.config import Config, resolve
@@ -9,9 +8,7 @@ from aadml.feature_extraction.frontends.inference import chosen_device
 from aadml.feature_extraction.ground.options import schema, sections
 from aadml.methods import METHODS
 from aadml.methods.method import Prior
-from aadml.model.packing import WEIGHTS
-from aadml.runs.data import is_path_of_weights
-from aadml.runs.environment import installed_version
+from aadml.runs.environment import initial_weights, installed_version
 
 
 def prior_config(config: Config, prior: Prior) -> Config:
@@ -43,18 +40,6 @@ def prior_folder(place: Path, config: Config, prior: Prior) -> Path:
     digest = hashlib.sha256(config.yaml().encode())
     digest.update(chosen_device(config.common.device, "config").type.encode())
     digest.update(f"{installed_version('aadml')} {installed_version('torch')}".encode())
-    for part in _initial_weights(config):
-        digest.update(part)
+    for name, checksum in initial_weights(config).items():
+        digest.update(f"{name} {checksum}".encode())
     return place / f"{prior.name}-{digest.hexdigest()[:12]}_seed{config.common.seed}"
-
-
-def _initial_weights(config: Config) -> Iterator[bytes]:
-    """Yield the name and SHA-256 of each file of initial weights."""
-    for key, value in vars(config.options).items():
-        if not isinstance(value, str) or not value or not is_path_of_weights(key):
-            continue
-        place = Path(value) / WEIGHTS if key == "start" else Path(value)
-        for path in sorted(place.iterdir()) if place.is_dir() else [place]:
-            if path.is_file():
-                with path.open("rb") as file:
-                    yield path.name.encode() + hashlib.file_digest(file, "sha256").digest()

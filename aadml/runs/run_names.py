@@ -5,6 +5,7 @@ import re
 import time
 from pathlib import Path
 
+from aadml.feature_extraction.ground.atomic import refuse_address
 from aadml.feature_extraction.ground.errors import InputError
 
 LONGEST = 100
@@ -30,8 +31,9 @@ def new_run_folder(runs: Path, label: str, seed: int) -> Path:
     """Create an empty folder for a run, named by time, label and seed.
 
     Raises:
-        InputError: the folder cannot be created.
+        InputError: the folder is an address or cannot be created.
     """
+    refuse_address(runs)
     stamp = time.strftime("%Y%m%d-%H%M%S")
     for number in range(1000):
         folder = runs / (f"{stamp}-{file_name(label)}-seed{seed}" + (f"-{number}" if number else ""))

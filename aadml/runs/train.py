@@ -253,14 +253,15 @@ def _begin(prepared: Prepared, store: RunStore, note: Note) -> None:
 
 
 def _check_same(prepared: Prepared, store: RunStore) -> Environment:
-    return check_same_data(
-        store.manifest,
-        prepared.config,
-        prepared.splits,
-        prepared.sha256,
-        "start a new run",
-        networks=prepared.networks,
-    )
+    advice = "start a new run"
+    before = check_same_data(store.manifest, prepared.config, prepared.splits, prepared.sha256, advice)
+    changed = [name for name, sha256 in prepared.networks.items() if before.networks.get(name, sha256) != sha256]
+    if changed:
+        raise InputError(
+            f"the initial weights of {changed[0]} have changed since {store.folder} was begun; restore these weights, "
+            f"or {advice}"
+        )
+    return before
 
 
 def card_of_run(model: Model, manifest: RunManifest, note: Note) -> dict[str, bytes]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from aadml.data.reading import is_address
 from aadml.feature_extraction.foreign.tables import shown_address
-from aadml.feature_extraction.ground.atomic import refuse_links, write_text
+from aadml.feature_extraction.ground.atomic import refuse_address, refuse_links, write_text
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import file_digest, read_bytes
 from aadml.feature_extraction.ground.locks import locked
@@ -44,9 +44,11 @@ def sole_owner(
         judgments: files of judgments of the runs.
 
     Raises:
-        InputError: a folder that is in use or cannot be created, a symbolic link in the study, missing data, or a
-            folder of runs that contains runs on other data, runs with other judgments or a damaged `data.json`.
+        InputError: a folder that is an address, is in use or cannot be created, a symbolic link in the study, missing
+            data, or a folder of runs that contains runs on other data, runs with other judgments or a damaged
+            `data.json`.
     """
+    refuse_address(folder)
     data = data or {}
     absent = {part for place in (folder, *data) for part in (place, *place.parents) if not part.exists()}
     try:

@@ -82,6 +82,15 @@ def refuse_other_kind(
         raise InputError(f"{final} exists and is not {kind}, so the file is not overwritten; {advice}")
 
 
+def refuse_address(output: Path) -> None:
+    """Raise InputError for an output that is an address, such as "s3://bucket/clips.h5" or "hf:NAME"."""
+    if match := re.match(r"hf:|\w[\w+.-]*:/", os.fspath(output)):  # a path has one "/" of "://"
+        raise InputError(
+            f"the output begins with {match[0].rstrip('/')} like an address, but files are written to this machine "
+            "only; pass a local path"
+        )
+
+
 def refuse_input(output: str | os.PathLike[str], source: str | os.PathLike[str]) -> None:
     """Raise InputError if an output is the file or folder that is read."""
     if Path(output).exists() and Path(source).exists() and Path(output).samefile(source):
@@ -143,6 +152,7 @@ def _hand_on(final: Path, temporary: Path, created: os.stat_result) -> None:
 
 def _require_file_path(final: Path) -> None:
     """Raise InputError for a path that cannot be a regular file. A rename would replace a device, for example."""
+    refuse_address(final)
     if final.is_symlink():
         raise InputError(f"{final} is in a loop of symbolic links; pass the path of a file to write")
     if final.is_dir():

@@ -16,6 +16,7 @@ from aadml.feature_extraction.feature_file.reading import is_feature_file
 from aadml.feature_extraction.feature_file.rows import FeatureRows, ModalityRows, gathered, spread
 from aadml.feature_extraction.feature_file.writing import write_rows
 from aadml.feature_extraction.ground.atomic import refuse_links, refuse_other_kind, remove_leftovers
+from aadml.feature_extraction.ground.errors import DamagedFileError
 from aadml.feature_extraction.jobs.failures import Failure, deciding, is_list_of_failures, write_failures
 from aadml.feature_extraction.jobs.fitting import fitted
 from aadml.feature_extraction.jobs.plan import ExtractionPlan, fingerprint
@@ -110,6 +111,7 @@ def assemble(
         shards.
 
     Raises:
+        DamagedFileError: values in the ledger have another shape than the extractor computes.
         DamagedValues: values in the ledger do not match their checksum. Reads of the content raise this error too.
         InputError: a transformation cannot be fitted.
     """
@@ -220,13 +222,23 @@ def _texts(rows: Mapping[str, ModalityRows], present: Mapping[str, NDArray[np.bo
 
 
 def _rows(plan: ExtractionPlan, extractor: Extractor, track: Track, ledger: Ledger) -> ModalityRows:
-    """Return the untransformed rows of one modality. The values are read from the ledger only during iteration."""
+    """Return the untransformed rows of one modality. The values are read from the ledger only during iteration.
+
+    Raises:
+        DamagedFileError: the values have another shape than the extractor computes.
+    """
     n, lengths, kind = len(track.lengths), track.lengths, np.dtype(np.float32)
-    width = extractor.dimension if extractor.fit is None else track.width or extractor.dimension
+    over_time, default = plan.keeps_time(extractor), (True, extractor.dimension)
+    width = extractor.dimension if extractor.fit is None else max(track.shapes, default=default)[1]
+    if track.shapes - {(over_time, width)}:
+        raise DamagedFileError(
+            f"{plan.output}.work: the values of {extractor.modality} have another shape than the extractor "
+            f"{extractor.name} computes; remove this folder to decode all clips again"
+        )
     read = partial(track.descriptions, ledger)
-    pool = extractor.pool if plan.keeps_time(extractor) else np.asarray
+    pool = extractor.pool if over_time else np.asarray
     pooled = FeatureRows((n, width), kind, lambda: gathered(spread(map(pool, read()), track.present, width)))
-    if not plan.keeps_time(extractor):
+    if not over_time:
         return ModalityRows(pooled)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     total = int(offsets[-1])

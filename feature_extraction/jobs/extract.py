@@ -97,8 +97,8 @@ def execute(plan: ExtractionPlan, progress: Callable[[int, int], None] | None = 
         The outcome of the job.
 
     Raises:
-        InputError: an unavailable engine, a transformation that cannot be fitted, a work folder of an older
-            version, or an output that cannot be written, is in use or is a file of another kind.
+        InputError: an unavailable engine, a transformation that cannot be fitted, or an output that cannot be
+            written, is in use or is a file of another kind.
     """
     begin, place = time.monotonic(), plan.output
     decode = engine_of(plan.engine)

@@ -21,7 +21,6 @@ from aadml.feature_extraction.ledger.positions import Positions
 from aadml.feature_extraction.ledger.records import Block, Record, key_of, key_of_line, line_of, read_line
 
 RECORDS, VALUES = "records.jsonl", "values.f32"
-_OLD = "ledger.jsonl"
 _LOCK = "lock.host"  # only where the file system has no flock
 _FLUSH_SECONDS = 5.0  # work that a power failure may lose; a kill loses no work
 _LINE = 1024  # bytes of the first read of a line
@@ -190,15 +189,9 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
         The ledger.
 
     Raises:
-        InputError: the folder cannot be written, is used by another process, is or contains a symbolic link, or
-            contains a ledger of an older version.
+        InputError: the folder cannot be written, is used by another process, or is or contains a symbolic link.
         OSError: the disk cannot store the data at the exit.
     """
-    if (folder / _OLD).exists():
-        raise InputError(
-            f"{folder / _OLD} was written by an older version of aadml; finish the job with that version, "
-            f"remove {folder} to decode its clips again, or choose another output"
-        )
     refuse_links(folder)
     with _locked(folder):
         separate_hard_links(folder / RECORDS, folder / VALUES)

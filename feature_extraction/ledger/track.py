@@ -51,9 +51,10 @@ class Track:
         return np.array(self._blocks, dtype=np.int64)[1::4]
 
     @property
-    def width(self) -> int:
-        """Dimension of the features; 0 if no clip has the modality."""
-        return max(self._blocks[2::4], default=0)
+    def shapes(self) -> set[tuple[bool, int]]:
+        """Pairs of the values: whether they are over time, and their dimension; empty if no clip has the modality."""
+        columns = zip(self._blocks[::4], self._blocks[1::4], self._blocks[2::4], strict=True)
+        return {(rows > 0, width) for offset, rows, width in columns if offset != _ABSENT}
 
     def descriptions(self, ledger: Ledger) -> Iterator[NDArray[np.float32]]:
         """Yield the values, (d,) or (t, d), of each clip that has the modality.

@@ -59,6 +59,27 @@ def test_a_place_where_no_file_can_be_is_refused_before_the_work(command, aadml,
     assert pipe.is_fifo()
 
 
+@pytest.mark.parametrize("address", ["s3://bucket/new.h5", "https://host/new", "hf:name", "memory:/new.onnx"])
+@pytest.mark.parametrize(
+    "words",
+    ["demo", "sample-data", "manifest MEDIA -o", "extract MANIFEST -o", "merge -o", "convert FEATURES",
+     "train --data FEATURES --runs", "embed RUN FEATURES -o", "report RUN -o", "index FEATURES -o",
+     "ablate --over proxy.k=1,2 --data FEATURES -o", "compare --methods cca --data FEATURES -o",
+     "reproduce paper --ave FEATURES -o"],
+)  # fmt: skip
+def test_an_address_is_no_output(words, address, aadml, small_run, features, tmp_path, monkeypatch):
+    (tmp_path / "media").mkdir()
+    (tmp_path / "media" / "a.wav").touch()
+    (tmp_path / "m.csv").write_text("id,media\na,media/a.wav\n")
+    (tmp_path / "new").mkdir()
+    monkeypatch.chdir(tmp_path / "new")
+    places = {"MEDIA": tmp_path / "media", "MANIFEST": tmp_path / "m.csv", "FEATURES": features, "RUN": small_run}
+    code, _, err = aadml(*(places.get(word, word) for word in words.split()), address)
+    begins = address.partition("/")[0] if "/" in address else "hf:"
+    assert (code, f"the output begins with {begins} like an address" in err) == (2, True), err
+    assert list((tmp_path / "new").iterdir()) == []
+
+
 def test_a_path_that_is_not_unicode_is_printed_as_its_bytes(tmp_path):
     media = tmp_path / "clips" / "dog"
     media.mkdir(parents=True)

@@ -176,6 +176,10 @@ def test_start_and_end_cut_a_segment_of_a_named_recording(tmp_path):
     assert rows[3].segment.is_whole
     path = written(tmp_path, "id,media,label,split,start,recording\na,x.mp4,,train,1.5,mine\n")
     assert read_manifest(path).rows[0].columns == {"start": "1.5", "recording": "mine"}
+    lines = ["id,media,split,start,recording", "a,x.mp4,train,0,", "b,x.mp4,train,1,mine", "c,x.mp4,test,2,"]
+    lines += ["d,y.mp4,train,0,yours", "e,y.mp4,train,1,"]
+    rows = read_manifest(written(tmp_path, "\n".join(lines))).rows
+    assert [row.columns["recording"] for row in rows] == ["a", "mine", "a", "yours", "yours"]
     assert "recording" not in read_manifest(written(tmp_path, "id,media,label,split\na,1,x,train\n")).rows[0].columns
 
 

@@ -1,5 +1,6 @@
 """Audio-text from the command line, on a handful of short tones."""
 
+import contextlib
 import csv
 import json
 from functools import partial
@@ -124,6 +125,24 @@ def test_an_audit_embeds_each_modality_alone_under_protocols_that_mix_vectors(na
     report = aadml.audit(narrow.folder, protocol=protocol)
     assert {f.check for f in report if not f.failed} >= {"one modality alone", "metric", "partner blindness"}
     assert report.failed == protocol.startswith("legacy:")
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_a_run_is_not_continued_or_reused_after_its_word_vectors_were_replaced(manifest, tmp_path, finished):
+    vectors, folder = tmp_path / "vectors.txt", tmp_path / "run"
+    vectors.write_text(f"tone 1{' 0' * 15}\n")
+    settings = [*NARROW["xie"], "training.batch=12", "training.epochs=1", f"method.text_weights={vectors}"]
+    config = assemble(config="xie", data=str(manifest), settings=settings)
+
+    def stop(record):
+        raise InterruptedError
+
+    with contextlib.nullcontext() if finished else pytest.raises(InterruptedError):
+        train_into(config, folder, callbacks=Callbacks(on_epoch=None if finished else stop))
+    vectors.write_text(f"tone 0 1{' 0' * 14}\n")
+    message = r"the initial weights of text_weights/vectors\.txt have changed since .*; restore these weights, or start"
+    with pytest.raises(InputError, match=message):
+        train_into(config, folder)
 
 
 def test_a_protocol_that_mixes_vectors_is_refused_for_sequences(manifest):

@@ -70,7 +70,7 @@ def test_judgments_that_changed_are_refused_unless_an_earlier_version_wrote_the_
 
     first, second = (judged(splits.test.ids[n]) for n in (0, 1))
     assert data_hash(first) == data_hash(splits)
-    begun = environment.environment(first, "0" * 64, torch.device("cpu"))
+    begun = environment.environment(first, "0" * 64, torch.device("cpu"), {})
     monkeypatch.setattr(environment, "read_environment", lambda manifest: begun)
     run = SimpleNamespace(folder="run"), assemble(method="cca")
     assert check_same_data(*run, first, "0" * 64, "") is begun
@@ -89,7 +89,7 @@ def test_a_draw_of_validation_clips_in_memory_is_recorded(splits):
     config = assemble(method="cca")
     for data, drawn in ((splits, False), (splits.train, True)):
         content = TrainingSource(data).splits(config)
-        assert environment.environment(content, "0" * 64, torch.device("cpu")).data.drawn is drawn
+        assert environment.environment(content, "0" * 64, torch.device("cpu"), {}).data.drawn is drawn
 
 
 def test_features_that_cannot_be_read_as_bytes_have_no_hash():

@@ -1,9 +1,8 @@
 """Creation of manifests from tables, folders and published data sets."""
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from itertools import product
 from pathlib import Path
 from shlex import quote
@@ -45,7 +44,7 @@ def manifest(
             folder.
         output: manifest to write; by default a new file, SOURCE.manifest.csv beside the source.
         split: rule of the splits: random:TRAIN/VALID/TEST (shares, class by class); by default the splits of the
-            source, or random:0.7/0.1/0.2 if a clip has no split.
+            source, or random:0.7/0.1/0.2 if no clip has a split.
         split_by: name of a column, such as "speaker" or "video"; clips with the same value in this column stay in
             the same split.
         seed: random seed of all draws; 0 by default.
@@ -59,8 +58,7 @@ def manifest(
     Returns:
         The path of the manifest. If videos of a data set have no file, their names are listed beside the manifest
         FILE.csv in FILE.missing.txt. After a comment line, the list has one name per line: the YouTube id, or for
-        VEGAS and Clotho the id of the clip. A list of an earlier call is replaced or removed; a
-        list of an earlier version has no comment line.
+        VEGAS and Clotho the id of the clip. A list of an earlier call is replaced or removed.
 
     Raises:
         InputError: an unknown or invalid source or option, missing media, or an output that cannot be written or
@@ -78,7 +76,6 @@ def manifest(
     listing = checked_call(list_clips)(source, **keywords(list_clips, values))
     require_result(listing, ListingFunction, "data set", list_clips)
     absent = {} if name in _OWN else dict.fromkeys((*map(_name, listing.missing()), *listing.absent))
-    is_list = partial(_is_list, names=() if name in _OWN else {*map(_name, listing.entries), *listing.absent})
     if skip_missing or name in _OWN:
         listing = _without_missing(listing, source, skip=skip_missing)
     if "seed" not in schema(list_clips) and seed is not None and not draws(listing, split):
@@ -92,12 +89,12 @@ def manifest(
     names = target.with_name(f"{target.stem}.missing.txt")
     refuse_links(names)
     if absent:
-        refuse_other_kind(names, "a list of missing videos", is_list, "remove or rename this file")
+        refuse_other_kind(names, "a list of missing videos", _is_list, "remove or rename this file")
     write_manifest(target, listing.entries)
     if absent:
         write_text(names, "".join((_LIST, *(f"{name}\n" for name in absent))))
         note(f"the {len(absent)} missing videos are listed in {names}")
-    elif names.is_file() and is_list(names):
+    elif names.is_file() and _is_list(names):
         names.unlink()
     return target
 
@@ -106,12 +103,9 @@ def _name(clip: ListedClip) -> str:
     return clip.source or clip.id
 
 
-def _is_list(path: Path, names: Collection[str]) -> bool:
-    """Return whether a file is a list of missing videos: with the comment line, or with only lines of `names`."""
-    lines = {f"{name}\n".encode(errors="replace") for name in names}
+def _is_list(path: Path) -> bool:
     with path.open("rb") as file:
-        first = file.readline(10_000)
-        return first == _LIST.encode() or (first in lines and all(line in lines for line in file))
+        return file.readline(10_000) == _LIST.encode()
 
 
 def _named(places: tuple[str | os.PathLike[str], ...]) -> tuple[str, Path]:

@@ -15,17 +15,16 @@ def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -
 
     Args:
         listing: the clips.
-        rule: "random:0.7/0.1/0.2"; None for the splits of the source, or DEFAULT_RULE if a clip has no split.
+        rule: "random:0.7/0.1/0.2"; None for the splits of the source, or DEFAULT_RULE if no clip has a split.
         by: a column; clips with equal nonempty cells are in the same split.
         seed: seed of a random split.
 
     Returns:
-        The listing; if a rule is applied, with notes on the rule, on the resulting shares of a random split, and on
-        replaced splits if `rule` is None.
+        The listing; after a random draw, with a note on the rule and on the resulting shares.
 
     Raises:
-        InputError: an unknown rule, impossible shares, a missing column, a clip with an invalid split, or clips in
-            several splits despite equal cells of `by`.
+        InputError: an unknown rule, impossible shares, a missing column, a clip with an invalid or empty split, or
+            clips in several splits despite equal cells of `by`.
     """
     kind, _, value = _rule_for(listing, rule).partition(":")
     if kind == "random":
@@ -43,14 +42,7 @@ def with_splits(listing: Listing, rule: str | None, by: str | None, seed: int) -
             "of splits with --columns split=COLUMN"
         )
     entries = tuple(replace(entry, split=split) for entry, split in zip(listing.entries, splits, strict=True))
-    notes = [*listing.notes, f"the split is {how}"]
-    filled, count = sum(bool(entry.split) for entry in listing.entries), len(entries)
-    if filled and not rule:
-        notes.append(
-            f"the splits of {filled} clips are replaced, because the split of {count - filled} of {count} clips is "
-            "empty; to keep the splits, give every clip a split"
-        )
-    return _checked(replace(listing, entries=entries, notes=tuple(notes)), by)
+    return _checked(replace(listing, entries=entries, notes=(*listing.notes, f"the split is {how}")), by)
 
 
 def draws(listing: Listing, rule: str | None) -> bool:
@@ -59,7 +51,7 @@ def draws(listing: Listing, rule: str | None) -> bool:
 
 
 def _rule_for(listing: Listing, rule: str | None) -> str:
-    divided = all(entry.split for entry in listing.entries)
+    divided = any(entry.split for entry in listing.entries)
     return rule or ("" if divided else DEFAULT_RULE)
 
 
@@ -84,7 +76,8 @@ def _checked(listing: Listing, by: str | None) -> Listing:
     if wrong:
         raise InputError(
             f"{len(wrong)} of {len(listing.entries)} clips have a split other than {', '.join(SPLITS)} (clip "
-            f"'{wrong[0].id}' has '{wrong[0].split}'); correct the column, or draw splits: --split {DEFAULT_RULE}"
+            f"'{wrong[0].id}' has '{wrong[0].split}'); correct the column, or draw the splits of all clips: --split "
+            f"{DEFAULT_RULE}"
         )
     splits_of: dict[str, set[str]] = {}
     for entry, cell in zip(listing.entries, _column(listing.entries, by, "--split-by ") if by else (), strict=False):

@@ -1,4 +1,7 @@
-"""Cache of decoded media on disk, with a size limit. The content of the media files determines the keys."""
+"""Cache of decoded media on disk, with a size limit.
+
+The content of the media files determines the keys. Arrays of other versions of the decoders are not returned.
+"""
 
 import hashlib
 import logging
@@ -14,6 +17,7 @@ from safetensors.numpy import load_file, save
 
 from aadml.feature_extraction.ground.atomic import write_bytes
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.feature_extraction.media.decoding import decoder_versions
 from aadml.feature_extraction.weights.table import weights_folder
 
 _log = logging.getLogger(__name__)
@@ -56,4 +60,5 @@ class ArrayCache:
 
 
 def _path(key: str) -> Path:
-    return weights_folder().parent / "decoded" / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.safetensors"
+    name = hashlib.sha256(f"{decoder_versions()} {key}".encode()).hexdigest()[:40]
+    return weights_folder().parent / "decoded" / f"{name}.safetensors"

@@ -11,10 +11,11 @@ from aadml.comparison.clips import Splits
 from aadml.comparison.features import Features
 from aadml.data.sources.media_files import MediaFiles
 from aadml.data.sources.texts import Captions
+from aadml.data.splitting.division import connected
 from aadml.feature_extraction.feature_file.class_codes import class_codes
 from aadml.feature_extraction.feature_file.content import FeatureFile, Texts
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.manifest import SPLITS, Manifest, Row, is_text, read_manifest
+from aadml.feature_extraction.manifest import RECORDING, SPLITS, Manifest, Row, is_text, read_manifest
 
 
 def is_manifest(path: str | Path) -> bool:
@@ -30,7 +31,7 @@ def read_media(path: str | Path, modalities: Sequence[str]) -> tuple[FeatureFile
         modalities: modalities to read.
 
     Returns:
-        The content, and the manifest.
+        The content, in which clips of one file are of one recording, and the manifest.
 
     Raises:
         InputError: the file is not a manifest, or has no column, no files or no texts for a modality.
@@ -65,9 +66,17 @@ def read_media(path: str | Path, modalities: Sequence[str]) -> tuple[FeatureFile
         ids=tuple(row.id for row in rows),
         splits=tuple(row.split for row in rows),
         class_names=manifest.class_names,
-        columns={name: tuple(row.columns[name] for row in rows) for name in rows[0].columns},
+        columns={name: tuple(row.columns[name] for row in rows) for name in rows[0].columns} | _recordings(rows),
     )
     return content, manifest
+
+
+def _recordings(rows: Sequence[Row]) -> dict[str, tuple[str, ...]]:
+    """Return the column `recording`, in which clips of one file have equal cells; {} if each clip is a recording."""
+    names = [row.columns.get(RECORDING) or row.id for row in rows]
+    groups = connected([names, *([row.media[modality] for row in rows] for modality in ("audio", "visual"))])
+    first = dict(zip(reversed(groups), reversed(names), strict=True))
+    return {RECORDING: tuple(first[group] for group in groups)} if len(first) < len(rows) else {}
 
 
 def with_media(splits: Splits, manifest: Manifest) -> Splits:

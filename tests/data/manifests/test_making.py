@@ -250,7 +250,6 @@ def test_a_list_replaces_only_a_list_and_is_removed_with_the_last_missing_video(
     with pytest.raises(InputError, match="so the file is not overwritten; remove or rename this file"):
         manifest("vggsound", folder, output=output)
     missing.rename(tmp_path / "mine.txt")
-    missing.write_text("v0\nv1\nv2\n")  # a list of an earlier version
     manifest("vggsound", folder, output=output)
     assert missing.read_text().splitlines()[1:] == ["v1", "v2"]
     put(folder, "v1.mp4")

@@ -19,15 +19,17 @@ def test_without_a_split_the_default_shares_are_drawn_and_said(media):
     )
 
 
-def test_splits_replaced_because_of_an_empty_cell_are_noted(media):
+def test_a_partly_filled_column_of_splits_is_refused_unless_all_splits_are_drawn(media):
     table = written(media, "media,fold\nmedia/1.mp4,train\nmedia/2.mp4,test\nmedia/3.mp4,\n")
-    replaced = (
-        "the splits of 2 clips are replaced, because the split of 1 of 3 clips is empty; to keep the splits, give"
+    message = (
+        r"^1 of 3 clips have a split other than train, valid, test \(clip '3' has ''\); correct the column, or draw "
+        r"the splits of all clips: --split random:0\.7/0\.1/0\.2$"
     )
-    for split, expected in ((None, 1), ("random:1/0/0", 0)):
-        notes = []
-        manifest(table, output=media / "m.csv", columns="split=fold", split=split, on_note=notes.append)
-        assert sum(note.startswith(replaced) for note in notes) == expected
+    with pytest.raises(InputError, match=message):
+        manifest(table, output=media / "m.csv", columns="split=fold")
+    assert not (media / "m.csv").exists()
+    drawn = manifest(table, output=media / "m.csv", columns="split=fold", split="random:1/0/0")
+    assert {row.split for row in rows_of(drawn)} == {"train"}
 
 
 def test_a_split_of_its_own_is_kept_and_another_column_can_be_renamed(media):

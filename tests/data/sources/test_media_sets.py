@@ -12,6 +12,7 @@ from aadml.data.sources.array_cache import ArrayCache
 from aadml.data.sources.media_files import MediaFiles
 from aadml.data.sources.media_sets import read_media, with_media
 from aadml.data.sources.waveforms import Waveforms
+from aadml.data.splitting.splits import to_splits
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.segment import WHOLE, Segment
 from aadml.feature_extraction.media import Sound
@@ -64,6 +65,30 @@ def test_segments_of_one_file_in_two_splits_are_one_shared_recording(recording):
 
     shared = _equal_sounds(sounds(Segment(0.0, 1.0), Segment(1.0, 2.0)), sounds(Segment(3.0, 4.0)), "audio")
     assert shared == [f"{recording} = {recording}"]
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("media,start,end", "{file}.mp4,{part},{end}"),
+        ("media,start,end,recording", "{file}.mp4,{part},{end},"),
+        ("audio,visual", "{file}.wav,{file}-{part}.jpg"),
+        ("audio,visual,start,end", "{file}-{part}.wav,{file}.mp4,,"),
+    ],
+)
+def test_clips_of_one_file_are_in_one_split_if_validation_is_drawn(tmp_path, header, row):
+    lines = [
+        f"{file}-{part},{'train' if file < 30 else 'test'}," + row.format(file=file, part=part, end=part + 1)
+        for file in range(40)
+        for part in range(3)
+    ]
+    (tmp_path / "m.csv").write_text("\n".join([f"id,split,{header}", *lines]))
+    content, _ = read_media(tmp_path / "m.csv", ["audio", "visual"])
+    splits = to_splits(content)
+    train, valid = ({name.split("-")[0] for name in part.ids} for part in (splits.train, splits.valid))
+    assert len(valid) == 3
+    assert not train & valid
+    assert any("no recording divided" in note for note in splits.notes)
 
 
 @pytest.mark.parametrize(

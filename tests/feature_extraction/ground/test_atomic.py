@@ -43,6 +43,21 @@ def test_an_interruption_while_the_temporary_file_is_created_leaves_nothing(tmp_
     assert not [*tmp_path.iterdir()]
 
 
+def test_an_address_is_not_written_into_a_local_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for address in ("s3://bucket/x.h5", "https://me:SECRET@host/x.h5", "hf:name", "hf:owner/name"):
+        for output in (address, Path(address)):
+            with pytest.raises(
+                InputError, match=r"^the output begins with \w+: like an address, .*; pass a local path$"
+            ):
+                write_text(output, "")
+            with pytest.raises(InputError, match="like an address"):
+                refuse_other_kind(output, "a feature file", lambda _: True)
+    assert list(tmp_path.iterdir()) == []
+    for name in ("a:", "a:b/c", "legacy:bank.json", "2026-11-30T01:02:03/x", "hfile", f"{tmp_path}/s3:/bucket/x.h5"):
+        write_text(name, "")
+
+
 def test_a_device_is_not_replaced_by_a_file(tmp_path):
     place = tmp_path / "pipe"
     os.mkfifo(place)

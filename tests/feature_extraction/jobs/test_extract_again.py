@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,10 @@ import pytest
 from aadml.feature_extraction.backbones import Extractor, extractor
 from aadml.feature_extraction.feature_file.reading import read_features
 from aadml.feature_extraction.ground import file_content
+from aadml.feature_extraction.ground.errors import DamagedFileError
 from aadml.feature_extraction.jobs import extract as extracting
+from aadml.feature_extraction.jobs.plan import ExtractionPlan
+from aadml.feature_extraction.ledger.ledger import open_ledger
 from aadml.feature_extraction.manifest import read_manifest
 from aadml.feature_extraction.media import Text
 from tests.feature_extraction.small_jobs import AUDIO, decoded, extract, run, write_manifest
@@ -182,6 +186,19 @@ def test_a_caption_that_failed_and_was_deleted_is_no_failure(tmp_path):
     outcome = run_rows(tmp_path, header, "a,,train,aaaa,z", "b,,train,dd,e", extractors=(LETTERS,))
     assert [failure.modality for failure in outcome.failures] == ["text_2"]
     assert run_rows(tmp_path, header, "a,,train,aaaa,", "b,,train,dd,e", extractors=(LETTERS,)).failures == ()
+
+
+@pytest.mark.parametrize(("shape", "sequence"), [((2,), False), ((1, 1), False), ((3, 2), True), ((1,), True)])
+def test_values_of_another_shape_are_refused(tmp_path, shape, sequence):
+    (tmp_path / "m.csv").write_text("id,audio,split,text\na,,train,aaaa\nb,,train,bb")
+    job = partial(extract, read_manifest(tmp_path / "m.csv"), tmp_path / "f.h5", (LETTERS,), sequence=sequence)
+    job()
+    settings = ExtractionPlan(read_manifest(tmp_path / "m.csv"), tmp_path, (LETTERS,), sequence=sequence).settings
+    with open_ledger(tmp_path / "f.h5.work") as ledger:
+        ledger.append(ledger.find("b", "text", settings["text"]), np.zeros(shape, np.float32))
+    message = r"f\.h5\.work: the values of text have another shape than the extractor letters computes; remove this"
+    with pytest.raises(DamagedFileError, match=message):
+        job()
 
 
 def manifest_of(place, folder, count=2):

@@ -118,14 +118,6 @@ def test_values_that_were_lost_are_forgotten_at_the_opening(tmp_path):
         assert [found(ledger, number) is None for number in range(3)] == [False, True, True]
 
 
-def test_an_older_ledger_is_refused_in_one_line_and_left_alone(tmp_path):
-    (tmp_path / "ledger.jsonl").write_text("0000 {}\n")
-    with pytest.raises(InputError, match=r"older version.* remove .* to decode its clips again") as error:
-        open_ledger(tmp_path).__enter__()
-    assert "\n" not in str(error.value)
-    assert [path.name for path in tmp_path.iterdir()] == ["ledger.jsonl"]
-
-
 def test_one_process_at_a_time(tmp_path):
     with open_ledger(tmp_path), pytest.raises(InputError, match="another extraction is writing"), open_ledger(tmp_path):
         pass

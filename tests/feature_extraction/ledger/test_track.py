@@ -28,7 +28,7 @@ def test_a_track_has_the_values_times_and_fingerprints_of_its_clips(tmp_path):
     assert [rows.tolist() for rows in read] == [rows.tolist() for rows in values]
     assert track.present.tolist() == [True, False, True]
     assert track.lengths.tolist() == [2, 0, 1]
-    assert track.width == 3
+    assert track.shapes == {(True, 3)}
     np.testing.assert_array_equal(track.fingerprints, [FINGERPRINT, np.zeros(SIZE), np.zeros(SIZE)])
     times = [moments.tolist() for moments in track.times(Extractor("a", "audio", 3, Sound(8000), {}, np.asarray))]
     assert times == [[0.5, 1.5], [0.5]]
@@ -41,4 +41,5 @@ def test_pooled_values_have_no_rows_over_time(tmp_path):
         track.add(ledger.find("a", "audio", "s"))
         assert [values.shape for values in track.descriptions(ledger)] == [(3,)]
     assert track.lengths.tolist() == [0]
-    assert Track().width == 0
+    assert track.shapes == {(False, 3)}
+    assert Track().shapes == set()

@@ -137,7 +137,7 @@ def test_a_training_is_not_resumed_on_other_weights(videos, own, tmp_path, monke
         fitted(videos, own | options, runs=tmp_path / "stopped", on_epoch=stop)
     (folder,) = (tmp_path / "stopped").iterdir()
     change_weights(tmp_path / "own" / "model.safetensors")
-    with pytest.raises(InputError, match=r"the pretrained network for visual have changed since .*; restore these wei"):
+    with pytest.raises(InputError, match=r"the initial weights of visual have changed since .*; restore these wei"):
         resume_run(folder)
     before = replace(environment.read_environment(folder), networks={})
     monkeypatch.setattr(environment, "read_environment", lambda run: before)  # a run of an earlier version

@@ -20,7 +20,7 @@ from aadml.studies.comparison_rows import ComparisonRow, Space
 from aadml.studies.execution import Execution
 from aadml.studies.folder import RUNS
 from aadml.studies.grid import Cell, Overrides, Point
-from aadml.studies.job import FAILURE, Job
+from aadml.studies.job import FAILURE, Job, recorded_failure
 from aadml.studies.sweep import LOST, SweepOutcome
 
 TRIALS = "trials"
@@ -63,7 +63,7 @@ def tuned_rows(
     trials = {row.cell.name: trials_of(row, budget, execution.folder) for row in rows}
     earlier = {name: _chosen_before(name, several, budget, execution.folder) for name, several in trials.items()}
     jobs = [trial.job for several in trials.values() for trial in several]
-    before = {job.folder: SweepOutcome(job, _failure(job)) for job in jobs}
+    before = {job.folder: SweepOutcome(job, recorded_failure(job) or "not finished") for job in jobs}
     of_runs = [trial.job for name, several in trials.items() if earlier[name] for trial in several]
     unfinished = [job for job in of_runs if not is_finished(job.folder)]
     if unfinished:
@@ -105,13 +105,6 @@ def _chosen_before(name: str, trials: Sequence[Trial], budget: int, folder: Path
                 continued_config(manifest, trial.job.config.seeded(seed))
                 return trial
     return None
-
-
-def _failure(job: Job) -> str:
-    """Return the reason why a trial is not finished."""
-    path = job.folder / FAILURE
-    words = path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
-    return words[0] if words else "not finished"
 
 
 def write_records(records: Mapping[str, str], cells: Sequence[Cell], seeds: Sequence[int], folder: Path) -> None:

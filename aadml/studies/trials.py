@@ -19,7 +19,7 @@ from aadml.studies.ablation_grid import run_folder
 from aadml.studies.comparison_rows import ComparisonRow, Space
 from aadml.studies.execution import Execution
 from aadml.studies.folder import RUNS
-from aadml.studies.grid import Cell, Overrides, Point
+from aadml.studies.grid import Axis, Cell, Overrides, Point, points
 from aadml.studies.job import FAILURE, Job, recorded_failure
 from aadml.studies.sweep import LOST, SweepOutcome
 
@@ -30,15 +30,13 @@ Outcomes = Mapping[Path, SweepOutcome]
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One point of the search space of a row.
+class Trial(Point):
+    """One point of the search space of a row. The first trial has the config of the row, and no settings.
 
     Attributes:
-        settings: settings that differ from the config of the cell; empty in the first trial.
         job: the run, scored on validation clips only.
     """
 
-    settings: Overrides
     job: Job
 
 
@@ -130,18 +128,16 @@ def trials_of(row: ComparisonRow, count: int, folder: Path) -> list[Trial]:
     Raises:
         InputError: the config rejects a key or value of the space.
     """
-    space = _fitting(row)
-    points = [Overrides(dict(zip(space, values, strict=True))) for values in itertools.product(*space.values())]
+    tried = points(row.cell.config, [Axis(key, tuple(values)) for key, values in _fitting(row).items()], Overrides())
     digest = hashlib.sha256(row.cell.name.encode()).digest()
     generator = np.random.default_rng([0, int.from_bytes(digest[:8], "little")])
     drawn = {row.cell.config.yaml(recipe=False): Point(Overrides(), row.cell.config)}
-    for number in generator.permutation(len(points)):
-        config = points[number].applied(row.cell.config)
-        drawn.setdefault(config.yaml(recipe=False), Point(points[number], config))
+    for number in generator.permutation(len(tried)):
+        drawn.setdefault(tried[number].config.yaml(recipe=False), tried[number])
     place = folder / TRIALS
     return [
-        Trial(point.settings, Job(place / row.cell.folder(f"trial{number}"), point.config.seeded(0), "valid"))
-        for number, point in enumerate(list(drawn.values())[:count])
+        Trial(p.settings, p.config, Job(place / row.cell.folder(f"trial{number}"), p.config.seeded(0), "valid"))
+        for number, p in enumerate(list(drawn.values())[:count])
     ]
 
 
@@ -161,8 +157,8 @@ def chosen_row(
         InputError: the score of a finished trial cannot be read.
     """
     finished = [trial for trial in trials if not outcomes[trial.job.folder].reason]
-    best = (earlier or max(finished, key=_score)).settings if earlier or finished else Overrides()
-    return replace(row, cell=Cell(f"{row.cell.name}_trials{budget}", best.applied(row.cell.config), best))
+    best = earlier or max(finished, key=_score, default=trials[0])
+    return replace(row, cell=Cell(f"{row.cell.name}_trials{budget}", best.config, best.settings))
 
 
 def _score(trial: Trial) -> float:

@@ -73,12 +73,9 @@ def tuned_rows(
     execution.note(f"{len(jobs)} trials are scored on validation clips only")
     outcomes = before | {outcome.job.folder: outcome for outcome in execution.work(jobs, execution.workers)}
     tuned = [chosen_row(row, trials[row.cell.name], outcomes, budget, earlier[row.cell.name]) for row in rows]
-    records = {
-        best.cell.name: _record(trials[row.cell.name], outcomes, best.cell.settings)
-        for row, best in zip(rows, tuned, strict=True)
-    }
-    lost = {}
+    records, lost = dict[str, str](), dict[str, str]()
     for row, best in zip(rows, tuned, strict=True):
+        records[best.cell.name] = _record(trials[row.cell.name], outcomes, best.cell.settings)
         for job in (trial.job for trial in trials[row.cell.name]):
             reason = outcomes[job.folder].reason
             if reason.startswith(LOST) and not before[job.folder].reason.startswith(LOST):

@@ -190,12 +190,9 @@ def main(command: click.Command = cli) -> None:
 
 
 def _interruption() -> Interruption:
-    """Install and return a handler of Ctrl-C and SIGTERM, in place of the default handlers only.
-
-    The server of `aadml serve` handles SIGTERM. Its process then ends by this signal, which systemd counts as success.
-    """
+    """Install and return a handler of Ctrl-C and SIGTERM, in place of the default handlers only."""
     interruption = Interruption()
-    for number in (signal.SIGINT,) if sys.argv[1:2] == ["serve"] else (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
             signal.signal(number, interruption)
     return interruption

@@ -1,6 +1,7 @@
 """Serve a local search page of an index."""
 
 import logging
+import signal
 from typing import Any
 
 import click
@@ -28,6 +29,7 @@ def command(index: str, token_file: str | None, **options: Any) -> None:
     """
     import aadml
 
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the end of a server by SIGTERM is a success for systemd
     log = logging.getLogger("aadml.requests")
     log.addHandler(logging.StreamHandler())
     log.setLevel(logging.INFO)

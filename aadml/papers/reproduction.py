@@ -68,8 +68,8 @@ def reproduce(
             or a single worker process on a GPU.
         shard: "i/n" trains only every n-th run, starting with run i, where i is between 0 and n - 1. Other machines
             can train the other runs.
-        merge: only collect finished runs, and raise an error if a run is missing. A few steps show whether a missing
-            run is possible, unless the steps of such runs were measured before.
+        merge: only collect finished runs, and raise an error if a run is missing. Runs that a shard could not train on
+            their data are not missing.
         output: folder of the study; by default `reproductions/PAPER`, or `reproductions/PAPER-quick` with `quick`.
         command: command shown on the page.
         work: function that runs the jobs.

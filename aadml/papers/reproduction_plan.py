@@ -6,14 +6,16 @@ The time is estimated before training.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from aadml.configuration.config import Config
+from aadml.feature_extraction.ground.atomic import write_text
 from aadml.reports.page import text
 from aadml.reports.tables import Table
 from aadml.studies.execution import Execution, with_needed
 from aadml.studies.forecast import Forecast, forecast
 from aadml.studies.grid import Overrides, at_most
-from aadml.studies.job import Job
+from aadml.studies.job import FAILURE, Job, recorded_failure
 from aadml.studies.sweep import NOT_POSSIBLE, SweepOutcome, worker_count
 
 STEPS = 15
@@ -69,30 +71,31 @@ class ReproductionPlan(Execution):
 
         The training time is estimated before training. A shard trains only a part of the runs, and returns the
         outcomes of this part. A merge trains no runs. Runs that cannot be trained on their data are reported before
-        the start. The outcome of such a run contains the reason.
+        the start. The outcome of such a run contains the reason, which is also written to its `failure.txt`.
 
         Raises:
-            InputError: unreadable data, an unreadable file of measured times, no run that can be trained, or an
-                error raised by `confirm` or `train`.
+            InputError: unreadable data, an unreadable file of measured times, or an error raised by `confirm` or
+                `train`.
         """
-        impossible: dict[str, str] = {}
-        measured = self.locked / MEASURED
-        rates = measured if not self.merge or measured.is_file() else None  # a refused merge leaves no new folder
 
         def possible(part: list[Job]) -> list[Job]:
-            expected = forecast(with_needed(part), worker_count(self.workers, part), self.note, kept=rates)
-            impossible.update(expected.impossible)
-            if expected.seconds and not self.merge:
+            expected = forecast(
+                with_needed(part), worker_count(self.workers, part), self.note, kept=self.locked / MEASURED
+            )
+            for folder, reason in expected.impossible.items():
+                write_text(Path(folder) / FAILURE, f"{NOT_POSSIBLE}{reason}\n")
+            if expected.seconds:
                 self.note(f"forecast: {expected.sentence()}")
                 self.confirm(expected)
             return [job for job in expected.longest_first(part) if str(job.folder) not in expected.impossible]
 
-        outcomes = self.train(possible(list(jobs)) if self.merge else jobs, possible)
-        return outcomes + [
-            SweepOutcome(job, f"{NOT_POSSIBLE}{impossible[str(job.folder)]}")
-            for job in jobs
-            if str(job.folder) in impossible
-        ]
+        outcomes = self.train([job for job in jobs if not (self.merge and _impossible(job))], possible)
+        return outcomes + [SweepOutcome(job, reason) for job in self.part(jobs) if (reason := _impossible(job))]
+
+
+def _impossible(job: Job) -> str:
+    reason = recorded_failure(job)
+    return reason if reason.startswith(NOT_POSSIBLE) else ""
 
 
 def shortened(config: Config, clips: int) -> Config:

@@ -34,7 +34,7 @@ def evaluate_under(subject: Subject, name: str, *, split: str = "test", **option
 
     Raises:
         InputError: a protocol that is unknown or does not apply to the subject, parts that cannot be joined, a required
-            split without clips, or embeddings rejected by `aadml.retrieval.evaluate`.
+            split that is empty or scored, or embeddings rejected by `aadml.retrieval.evaluate`.
     """
     subject, parts = prepare_subject(subject, name, split)
     embeddings = embed_under(subject, parts, split)
@@ -53,9 +53,10 @@ def prepare_subject(subject: Subject, name: str, split: str) -> tuple[Subject, S
     # training comes first, because it replaces the encoder that the other parts change
     for key, part in sorted(zip(name.split("+"), parts, strict=True), key=lambda pair: not pair[1].trains):
         for needed in part.needs:
-            if not len(subject.splits[needed]):
+            if needed == split or not len(subject.splits[needed]):
+                problem = "is scored itself; score another split, or" if needed == split else "is empty;"
                 raise InputError(
-                    f"protocol {key} needs clips in the {needed} split, but the split is empty; choose another protocol"
+                    f"protocol {key} needs clips in the {needed} split, but the split {problem} choose another protocol"
                 )
         subject = part.before(subject, split) if part.before is not None else subject
     return subject, parts

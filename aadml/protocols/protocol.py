@@ -52,7 +52,7 @@ class Protocol:
         correct: (subject, embeddings) -> embeddings, applied after the read-out, with statistics of other splits.
         keep: embeddings -> embeddings of the items that are scored.
         metric: "map", or "running" for the running variant of MAP.
-        needs: splits other than the scored split that must not be empty.
+        needs: splits that must not be empty. None of these splits can be scored.
         trains: whether `before` trains the encoder again, so that an audit can repeat the training.
     """
 

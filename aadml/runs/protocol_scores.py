@@ -66,9 +66,9 @@ def evaluate_model(
 def subject_of(run: Run, split: str = "test", *, device: str | None = None) -> Subject:
     """Return a run as the subject of protocols that score a split, with a function that repeats the training.
 
-    With several texts per training clip, the other modalities of such a clip are ranked once if `split` is "train". A
-    bank then has the first text of each clip. Training is always repeated on the training clips of the run, on the
-    device of its config unless `device` is another.
+    With several texts per training clip, the other modalities of such a clip are ranked once if `split` is "train".
+    Training is always repeated on the training clips of the run, on the device of its config unless `device` is
+    another.
     """
     config = run.config if device is None else run.config.computed_on(device)
 

@@ -74,7 +74,8 @@ def _classes(
 
     The last result is the numbers of clips with the most frequent labels.
     """
-    query = f"SELECT max(instr(label, '{LABELS_SEPARATOR}')), count(DISTINCT nullif(label, '')) {source}"
+    of_labels = f"max(instr(label, '{LABELS_SEPARATOR}')), count(nullif(label, ''))"
+    query = f"SELECT {of_labels} FROM (SELECT DISTINCT label {source})"
     joins, classes = database.execute(query, values).fetchone()
     most = -1 if joins else MOST_CLASSES + 1  # one label may be empty
     query = f"SELECT label, count(*), min(number) {source} GROUP BY label ORDER BY 2 DESC, label LIMIT {most}"

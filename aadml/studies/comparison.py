@@ -1,7 +1,7 @@
 """`compare`: the rows of the papers' tables on any feature file, with tables, figures and a page."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from aadml.comparison.options import Count, CountOrZero, Seeds
@@ -23,7 +23,7 @@ from aadml.studies.comparison_page import scores_of_rows, write_comparison
 from aadml.studies.comparison_rows import RowSettings, cells_of_rows, named_rows
 from aadml.studies.execution import Execution, RunJobs, SweepResult, log, shard_of
 from aadml.studies.folder import refuse_foreign, sole_owner
-from aadml.studies.grid import Overrides
+from aadml.studies.grid import Cell, Overrides
 from aadml.studies.sweep import SweepOutcome, sweep
 from aadml.studies.trials import tuned_rows, write_records
 
@@ -102,12 +102,7 @@ def compare(
             f"trials; leave out {other}"
         )
     source = TrainingSource(data)
-    names = _wanted(methods, losses)
-    if config is not None and not names[1]:
-        raise InputError(
-            f"--config {config} applies only to losses, as each method has its own config; pass --losses as well, "
-            "or leave out --config"
-        )
+    names = _wanted(methods, losses, config)
     place = source.place or _sample(note)
     chosen = [] if modalities is None else [("modalities", listed(modalities))]
     overrides = Overrides(dict([*chosen, *setting_pairs(settings)]))
@@ -129,14 +124,7 @@ def compare(
     with sole_owner(execution.locked, {execution.folder: shared.data}, judgments):
         rows, records, lost = tuned_rows(rows, trials, execution) if trials > 1 else (rows, {}, {})
         cells = cells_of_rows(rows)
-        ready = [cell for cell in cells if cell.name not in lost]
-        outcomes = execution.train(jobs_of(ready, range(seeds), execution.folder, columns))
-        outcomes += [
-            SweepOutcome(job, lost[cell.name])
-            for cell in cells
-            if cell.name in lost
-            for job in jobs_of([cell], range(seeds), execution.folder)
-        ]
+        outcomes = _outcomes(cells, lost, range(seeds), columns, execution)
         if execution.shard:
             return SweepResult(tuple(outcomes), execution.folder)
         write_records(records, cells, range(seeds), execution.folder)
@@ -147,10 +135,25 @@ def compare(
     return SweepResult(tuple(outcomes), execution.folder, tables, page, scores_of_rows(rows, scores))
 
 
-def _wanted(methods: Sequence[str] | str | None, losses: Sequence[str] | str | None) -> tuple[list[str], list[str]]:
+def _outcomes(
+    cells: Sequence[Cell], lost: Mapping[str, str], seeds: range, columns: Sequence[str], execution: Execution
+) -> list[SweepOutcome]:
+    """Train the runs of cells, and return the outcome of every run.
+
+    The runs of a cell in `lost` are not trained. Their outcome has the reason in `lost`, by name of the cell.
+    """
+    ready = [cell for cell in cells if cell.name not in lost]
+    outcomes = execution.train(jobs_of(ready, seeds, execution.folder, columns))
+    others = [cell for cell in cells if cell.name in lost]
+    return outcomes + [SweepOutcome(job, lost[c.name]) for c in others for job in jobs_of([c], seeds, execution.folder)]
+
+
+def _wanted(
+    methods: Sequence[str] | str | None, losses: Sequence[str] | str | None, config: str | None
+) -> tuple[list[str], list[str]]:
     """Return the names of the methods and losses to compare.
 
-    "all" selects every loss, or every method that trains on any features.
+    "all" selects every loss, or every method that trains on any features. The losses replace that of `config`.
     """
     plain = []
     for name in listed(losses):
@@ -171,6 +174,11 @@ def _wanted(methods: Sequence[str] | str | None, losses: Sequence[str] | str | N
         raise InputError(
             f"--methods {audio_text[0]} needs captioned sound, but compare trains on feature files; "
             "leave out this method"
+        )
+    if config is not None and not loss_rows:
+        raise InputError(
+            f"--config {config} applies only to losses, as each method has its own config; pass --losses as well, "
+            "or leave out --config"
         )
     return method_rows, loss_rows
 

@@ -134,7 +134,7 @@ def forecast(
         kept: file of earlier measurements, which are not repeated. New measurements are added to this file.
 
     Raises:
-        InputError: the data or the file `kept` cannot be read, or no run can be trained.
+        InputError: the data or the file `kept` cannot be read.
     """
     waiting = [job for job in jobs if not is_done(job)]
     # instead of a job that needs a pretrained model, that model is measured: their steps take equally long
@@ -144,8 +144,6 @@ def forecast(
     rates = _rates(examples, workers, note, kept) if examples else {}
     of_jobs = {str(job.folder): rates[name] for name, job in zip(names, waiting, strict=True)}
     impossible = {folder: rate for folder, rate in of_jobs.items() if isinstance(rate, str)}
-    if impossible and len(impossible) == len(jobs):
-        raise InputError(f"none of the {len(jobs)} runs can be trained: {next(iter(impossible.values()))}")
     _name_impossible(waiting, impossible, note)
     seconds = {
         str(job.folder): rate.seconds(job) for job in waiting if isinstance(rate := of_jobs[str(job.folder)], Rate)

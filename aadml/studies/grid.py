@@ -35,12 +35,12 @@ class Axis:
 
     def __post_init__(self) -> None:
         if self.key == "seed":
-            raise InputError("--over seed: every cell is run with all seeds; pass the number of seeds as --seeds")
+            raise InputError("seed: every row is run with all seeds; pass the number of seeds as --seeds")
         if not self.values:
-            raise InputError(f"--over {self.key}: there are no values; pass at least one value")
+            raise InputError(f"{self.key}: there are no values; pass at least one value")
         texts = [repr(value) for value in self.values]
         if repeated := next((text for text in texts if texts.count(text) > 1), ""):
-            raise InputError(f"--over {self.key}: the value {repeated} is repeated; pass each value once")
+            raise InputError(f"{self.key}: the value {repeated} is repeated; pass each value once")
 
 
 @dataclass(frozen=True)

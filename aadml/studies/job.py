@@ -60,6 +60,13 @@ def is_done(job: Job) -> bool:
     return is_finished(job.folder) and not _missing(job, scored(job)) and not _missing_protocols(job)
 
 
+def recorded_failure(job: Job) -> str:
+    """Return the first line of `failure.txt`, which is the reason of a failure; "" without this file."""
+    path = job.folder / FAILURE
+    words = path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
+    return words[0] if words else ""
+
+
 def scored(job: Job) -> EvaluationRecord:
     """Read the evaluation of a finished run, with the metrics of later evaluations under the same conditions.
 

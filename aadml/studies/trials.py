@@ -19,8 +19,8 @@ from aadml.studies.ablation_grid import run_folder
 from aadml.studies.comparison_rows import ComparisonRow, Space
 from aadml.studies.execution import Execution
 from aadml.studies.folder import RUNS
-from aadml.studies.grid import Cell, Overrides, Point
-from aadml.studies.job import FAILURE, Job
+from aadml.studies.grid import Axis, Cell, Overrides, Point, points
+from aadml.studies.job import FAILURE, Job, recorded_failure
 from aadml.studies.sweep import LOST, SweepOutcome
 
 TRIALS = "trials"
@@ -30,15 +30,13 @@ Outcomes = Mapping[Path, SweepOutcome]
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One point of the search space of a row.
+class Trial(Point):
+    """One point of the search space of a row. The first trial has the config of the row, and no settings.
 
     Attributes:
-        settings: settings that differ from the config of the cell; empty in the first trial.
         job: the run, scored on validation clips only.
     """
 
-    settings: Overrides
     job: Job
 
 
@@ -63,7 +61,7 @@ def tuned_rows(
     trials = {row.cell.name: trials_of(row, budget, execution.folder) for row in rows}
     earlier = {name: _chosen_before(name, several, budget, execution.folder) for name, several in trials.items()}
     jobs = [trial.job for several in trials.values() for trial in several]
-    before = {job.folder: SweepOutcome(job, _failure(job)) for job in jobs}
+    before = {job.folder: SweepOutcome(job, recorded_failure(job) or "not finished") for job in jobs}
     of_runs = [trial.job for name, several in trials.items() if earlier[name] for trial in several]
     unfinished = [job for job in of_runs if not is_finished(job.folder)]
     if unfinished:
@@ -75,12 +73,9 @@ def tuned_rows(
     execution.note(f"{len(jobs)} trials are scored on validation clips only")
     outcomes = before | {outcome.job.folder: outcome for outcome in execution.work(jobs, execution.workers)}
     tuned = [chosen_row(row, trials[row.cell.name], outcomes, budget, earlier[row.cell.name]) for row in rows]
-    records = {
-        best.cell.name: _record(trials[row.cell.name], outcomes, best.cell.settings)
-        for row, best in zip(rows, tuned, strict=True)
-    }
-    lost = {}
+    records, lost = dict[str, str](), dict[str, str]()
     for row, best in zip(rows, tuned, strict=True):
+        records[best.cell.name] = _record(trials[row.cell.name], outcomes, best.cell.settings)
         for job in (trial.job for trial in trials[row.cell.name]):
             reason = outcomes[job.folder].reason
             if reason.startswith(LOST) and not before[job.folder].reason.startswith(LOST):
@@ -107,13 +102,6 @@ def _chosen_before(name: str, trials: Sequence[Trial], budget: int, folder: Path
     return None
 
 
-def _failure(job: Job) -> str:
-    """Return the reason why a trial is not finished."""
-    path = job.folder / FAILURE
-    words = path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
-    return words[0] if words else "not finished"
-
-
 def write_records(records: Mapping[str, str], cells: Sequence[Cell], seeds: Sequence[int], folder: Path) -> None:
     """Write the records of `tuned_rows` into the run folders of the cells.
 
@@ -137,18 +125,16 @@ def trials_of(row: ComparisonRow, count: int, folder: Path) -> list[Trial]:
     Raises:
         InputError: the config rejects a key or value of the space.
     """
-    space = _fitting(row)
-    points = [Overrides(dict(zip(space, values, strict=True))) for values in itertools.product(*space.values())]
+    tried = points(row.cell.config, [Axis(key, tuple(values)) for key, values in _fitting(row).items()], Overrides())
     digest = hashlib.sha256(row.cell.name.encode()).digest()
     generator = np.random.default_rng([0, int.from_bytes(digest[:8], "little")])
     drawn = {row.cell.config.yaml(recipe=False): Point(Overrides(), row.cell.config)}
-    for number in generator.permutation(len(points)):
-        config = points[number].applied(row.cell.config)
-        drawn.setdefault(config.yaml(recipe=False), Point(points[number], config))
+    for number in generator.permutation(len(tried)):
+        drawn.setdefault(tried[number].config.yaml(recipe=False), tried[number])
     place = folder / TRIALS
     return [
-        Trial(point.settings, Job(place / row.cell.folder(f"trial{number}"), point.config.seeded(0), "valid"))
-        for number, point in enumerate(list(drawn.values())[:count])
+        Trial(p.settings, p.config, Job(place / row.cell.folder(f"trial{number}"), p.config.seeded(0), "valid"))
+        for number, p in enumerate(list(drawn.values())[:count])
     ]
 
 
@@ -168,8 +154,8 @@ def chosen_row(
         InputError: the score of a finished trial cannot be read.
     """
     finished = [trial for trial in trials if not outcomes[trial.job.folder].reason]
-    best = (earlier or max(finished, key=_score)).settings if earlier or finished else Overrides()
-    return replace(row, cell=Cell(f"{row.cell.name}_trials{budget}", best.applied(row.cell.config), best))
+    best = earlier or max(finished, key=_score, default=trials[0])
+    return replace(row, cell=Cell(f"{row.cell.name}_trials{budget}", best.config, best.settings))
 
 
 def _score(trial: Trial) -> float:

@@ -67,20 +67,32 @@ def test_a_terminated_job_releases_its_lock(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "is_worker", "caught"),
+    ("is_worker", "caught"),
     [
-        (["train"], False, [signal.SIGINT, signal.SIGTERM]),
-        (["train"], True, [signal.SIGINT]),  # torchrun stops its workers by SIGTERM
-        (["serve", "i"], False, [signal.SIGINT]),
+        (False, [signal.SIGINT, signal.SIGTERM]),
+        (True, [signal.SIGINT]),  # torchrun stops its workers by SIGTERM
     ],
 )
-def test_other_handlers_of_signals_stay(arguments, is_worker, caught, monkeypatch):
+def test_other_handlers_of_signals_stay(is_worker, caught, monkeypatch):
     handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
     monkeypatch.setattr(signal, "signal", handlers.__setitem__)
     monkeypatch.setattr(signal, "getsignal", handlers.__getitem__)
     monkeypatch.setattr(launch, "started", lambda: is_worker)
-    monkeypatch.setattr(sys, "argv", ["aadml", *arguments])
     launch.one_voice()
     interruption = cli._interruption()
     assert [number for number, handler in handlers.items() if handler is interruption] == caught
     assert (handlers[signal.SIGTERM] is launch._stopped) == is_worker
+
+
+SERVED = """
+import os, signal
+from aadml import cli
+from aadml.search import app
+app.serve = lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM)
+cli.main()
+"""
+
+
+def test_a_server_ends_by_the_signal_itself():
+    done = subprocess.run([sys.executable, "-c", SERVED, "serve", "i"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (-signal.SIGTERM, "")

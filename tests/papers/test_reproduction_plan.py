@@ -5,6 +5,7 @@ import pytest
 
 from aadml.configuration.config import resolve
 from aadml.configuration.files import open_config
+from aadml.feature_extraction.ground.errors import InputError
 from aadml.papers import reproduction_plan
 from aadml.papers.reproduction_plan import FULL_SIZE, MEASURED, NOTE, STEPS, ReproductionPlan, shortened
 from aadml.reports.tables import Table
@@ -63,9 +64,9 @@ def test_runs_are_trained_after_an_estimate_the_longest_first_without_those_that
     assert asked == [expected]
     assert notes == ["forecast: 2 of 2 runs remain, about 2.0 h on 1 worker (from 4 steps of each kind of run)"]
     merged = replace(plan, merge=True, work=pytest.fail).reproduce(jobs)
-    assert merged == [SweepOutcome(job, was_finished=True) for job in (jobs[2], jobs[0])] + outcomes[2:]
+    assert merged == [SweepOutcome(job, was_finished=True) for job in (jobs[0], jobs[2])] + outcomes[2:]
     assert (len(asked), len(notes)) == (1, 1)
-    assert [options["kept"] for options in estimates] == [tmp_path / MEASURED, None]
+    assert [options["kept"] for options in estimates] == [tmp_path / MEASURED]
     assert replace(plan, quick=True).marked(Table((), (), "about")).caption == f"{NOTE} about"
     assert plan.marked(Table((), (), "about")).caption == "about"
     assert plan.warning() == ""
@@ -99,10 +100,31 @@ def test_rows_that_are_not_possible_are_named_before_the_start_and_are_no_failur
     reasons = {outcome.job.folder: outcome.reason for outcome in outcomes}
     assert [bool(reasons[job.folder]) for job in jobs] == [False, False, True, True]
     assert all(reasons[job.folder].startswith("not possible: method.dimension is 500") for job in jobs[2:])
-    assert not any(job.folder.exists() for job in jobs[2:])
+    assert [[place.name for place in job.folder.iterdir()] for job in jobs[2:]] == [["failure.txt"]] * 2
     assert SweepResult(outcomes, tmp_path).failed == 0
-    merged = ReproductionPlan(folder=tmp_path, merge=True, note=said.append, seeds=range(2), confirm=pytest.fail)
-    assert {o.job.folder: o.reason for o in merged.reproduce(jobs)} == reasons
+
+
+def test_a_merge_reads_the_runs_of_all_shards_and_measures_none(features, tmp_path, monkeypatch):
+    jobs = [
+        Job(
+            tmp_path / "runs" / f"{size}_seed0",
+            resolve({"method": {"name": "cca", "dimension": size}, "data": str(features)}),
+        )
+        for size in (2, 500, 3)
+    ]
+    plan = ReproductionPlan(folder=tmp_path, workers=0, seeds=range(1), confirm=lambda expected: None)
+    first, second = (replace(plan, shard=(number, 2)).reproduce(jobs) for number in (0, 1))
+    assert {outcome.job.folder: outcome.reason for outcome in first} == {jobs[0].folder: "", jobs[2].folder: ""}
+    assert [outcome.job for outcome in second] == [jobs[1]]
+    assert second[0].reason.startswith("not possible: method.dimension is 500")
+    monkeypatch.setattr(reproduction_plan, "forecast", pytest.fail)
+    merge = replace(plan, merge=True, work=pytest.fail, confirm=pytest.fail)
+    assert {o.job.folder: o.reason for o in merge.reproduce(jobs)} == {
+        o.job.folder: o.reason for o in (*first, *second)
+    }
+    (jobs[1].folder / "failure.txt").write_text("no disk\n")
+    with pytest.raises(InputError, match="1 of 3 runs are not finished"):
+        merge.reproduce(jobs)
 
 
 def test_the_time_of_a_kind_is_measured_once(base, tmp_path, monkeypatch):

@@ -26,6 +26,14 @@ def test_a_bank_is_of_training_clips_and_chosen_on_validation_clips_so_both_are_
         aadml.evaluate(model, data=clips("abc"), protocol=protocol)
 
 
+@pytest.mark.parametrize("protocol", BANKS)
+@pytest.mark.parametrize("split", ["train", "valid"])
+def test_clips_of_the_bank_and_clips_that_choose_its_parameters_are_not_scored(model, protocol, split):
+    splits = aadml.Splits(clips("abc"), clips("def"), clips("ghi"))
+    with pytest.raises(InputError, match=f"protocol {protocol} needs clips in the {split} split, but .* scored itself"):
+        aadml.evaluate(model, data=splits, protocol=protocol, split=split)
+
+
 class Proxy:
     """A proxy that returns its k and the size of its bank."""
 

@@ -218,7 +218,7 @@ def test_values_are_chosen_and_left_again(opened):
         route.fulfill(
             json={**EMPTY, "total": 5, "counts": {"label": {"values": [["bird", 3], ["o'clock", 2]], "of": 2}}}
             if not where
-            else {**EMPTY, "total": 2 if where.endswith(" LIMIT -1) WHERE instr(l, '|o''clock|')))") else -1}
+            else {**EMPTY, "total": 2 if where.endswith(" LIMIT -1) WHERE instr(l, '|o''clock|'))") else -1}
         )
 
     page.route("**/clips?*", clips)

@@ -30,7 +30,7 @@ def test_a_comparison_of_nothing_or_with_a_config_for_nothing_is_refused(feature
 
 @pytest.mark.parametrize("losses", ["triplet,aa-triplet", "aa-triplet", ["aa-triplet", "triplet"]])
 def test_a_loss_may_have_the_prefix_of_the_anchor_aware_proxy(losses):
-    assert _wanted(None, losses) == ([], ["triplet"])
+    assert _wanted(None, losses, None) == ([], ["triplet"])
 
 
 def test_folders_of_earlier_versions_keep_their_names():

@@ -64,8 +64,7 @@ def test_rows_that_cannot_be_trained_are_named_by_reason_and_count_as_nothing(fe
     assert notes[1].startswith(f"2 {named} (wide): ")
     assert notes[2].startswith(f"2 {named} (wider): ")
     assert len(notes) == 3
-    with pytest.raises(InputError, match=r"none of the 4 runs can be trained: .*500"):
-        forecast(failing, 1)
+    assert forecast(failing, 1).impossible == estimate.impossible
 
 
 @pytest.mark.slow
@@ -87,9 +86,9 @@ def test_kinds_are_measured_by_as_many_processes_as_will_train(base, features, t
 def test_one_kind_on_two_workers_is_measured_once(features, tmp_path):
     notes = []
     values = {"method": {"name": "cca", "dimension": 500}, "data": str(features)}
-    with pytest.raises(InputError, match="none of the 2 runs"):
-        forecast([Job(tmp_path / str(seed), resolve(values | {"seed": seed})) for seed in (0, 1)], 2, notes.append)
-    assert notes == ["forecast: 1 kind of runs is measured"]
+    jobs = [Job(tmp_path / str(seed), resolve(values | {"seed": seed})) for seed in (0, 1)]
+    assert len(forecast(jobs, 2, notes.append).impossible) == 2
+    assert notes[0] == "forecast: 1 kind of runs is measured"
 
 
 @pytest.mark.slow

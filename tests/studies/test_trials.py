@@ -8,10 +8,13 @@ import pytest
 import torch
 
 import aadml
+from aadml.comparison.options import Share
 from aadml.configuration.config import resolve
 from aadml.data.synthetic import synthetic
 from aadml.feature_extraction.feature_file.writing import write_features
+from aadml.feature_extraction.ground.consent import consent_to
 from aadml.feature_extraction.ground.errors import InputError
+from aadml.proxies.unchanged import Unchanged
 from aadml.runs.evaluate import evaluate
 from aadml.runs.loading import load_run
 from aadml.runs.scoring import Scoring
@@ -21,7 +24,7 @@ from aadml.studies.comparison_rows import ComparisonRow
 from aadml.studies.execution import Execution
 from aadml.studies.grid import Cell, Overrides
 from aadml.studies.sweep import LOST, SweepOutcome, sweep
-from aadml.studies.trials import RECORD, trials_of, tuned_rows, write_records
+from aadml.studies.trials import RECORD, chosen_row, trials_of, tuned_rows, write_records
 
 
 def row(values, space, name="row"):
@@ -44,6 +47,25 @@ def test_trials_begin_with_the_row_itself_and_try_nothing_twice(base, tmp_path):
     assert [trial.settings for trial in trials_of(row(base, space), 2, tmp_path)] == [
         trial.settings for trial in trials[:2]
     ]
+
+
+class Smoothed(Unchanged):
+    """Proxy from outside aadml with an option that no listed proxy has."""
+
+    def __init__(self, dimension, modalities, *, share: Share = 0.5):
+        super().__init__(dimension, modalities)
+
+
+def test_an_option_of_an_own_proxy_is_tried_with_this_proxy_only(base, tmp_path):
+    consent_to(place := f"{__name__}:Smoothed")
+    of_own = row(base | {"proxy": place}, {"proxy": [place, "identity"], "proxy.share": [0.2, 0.5]})
+    trials = trials_of(of_own, 9, tmp_path)
+    tried = [(trial.config["proxy"]["name"], trial.config["proxy"].get("share")) for trial in trials]
+    assert set(tried) == {(place, 0.5), (place, 0.2), ("identity", None)}
+    assert len(tried) == 3
+    outcomes = {trial.job.folder: SweepOutcome(trial.job) for trial in trials}
+    without = next(trial for trial in trials if trial.config["proxy"]["name"] == "identity")
+    assert chosen_row(of_own, trials, outcomes, 9, without).cell.config == without.config
 
 
 def test_the_best_trial_on_validation_clips_gives_a_row_its_config_and_all_are_recorded(base, tmp_path, monkeypatch):

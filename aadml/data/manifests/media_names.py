@@ -119,7 +119,7 @@ class MediaIndex:
         if any(folder.rpartition("_")[2] in outside for folder in path.parts[:-1]):
             return False
         folder = f"/{path.as_posix()}".removesuffix(path.name)
-        forms = (path.name, path.stem, path.name.strip(), path.stem.strip())
+        forms = (path.name, path.stem, f"{path.stem.strip()}{path.suffix}", path.stem.strip())
         return any(f"{folder}{form}".endswith(f"/{name}") for form in forms)
 
 

@@ -12,9 +12,7 @@ from aadml.data.sources.loading import ItemSource, Loading
 from aadml.data.sources.media_files import MediaFiles
 from aadml.data.sources.texts import Captions
 from aadml.data.sources.waveforms import PackedWaveforms
-
-Item = dict[str, NDArray[Any]]
-"""Arguments of a network for one window, frame or text."""
+from aadml.feature_extraction.frontends.inference import Item
 
 
 @dataclass(frozen=True)

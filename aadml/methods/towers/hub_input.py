@@ -18,12 +18,12 @@ from torch.utils.checkpoint import checkpoint
 from aadml.comparison.features import Features
 from aadml.data.sources.loading import Loading
 from aadml.data.sources.media_files import MediaFiles
-from aadml.data.sources.network_items import Item, ItemBatch, NetworkItems, text_items
+from aadml.data.sources.network_items import ItemBatch, NetworkItems, text_items
 from aadml.data.sources.texts import Captions
 from aadml.data.sources.vector_cache import open_vector_cache
 from aadml.data.sources.waveforms import PackedWaveforms
 from aadml.feature_extraction.backbones import mean_over_time
-from aadml.feature_extraction.frontends.inference import Runner
+from aadml.feature_extraction.frontends.inference import Item, Runner
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.hub.blocks import train_only, trained_parts
 from aadml.feature_extraction.hub.networks import Preparation

@@ -78,20 +78,20 @@ class TowerLearner(CachingLearner):
             InputError: no training clip can be decoded.
         """
         self.eval()
-        train, items = self._decoded(train, stored=True, whole=not self.takes_missing)
+        train, items = self._decoded(train, training=True)
         fitted = fit_scaling(train, self._inputs)
         for modality in fitted.shift:
             self.get_buffer(f"shift_{modality}").copy_(fitted.shift[modality])
             self.get_buffer(f"scale_{modality}").copy_(fitted.scale[modality])
-        valid, valid_items = self._decoded(valid, stored=True, whole=not self.takes_missing)
+        valid, valid_items = self._decoded(valid, training=True)
         return self._with_items(train, items), self._with_items(valid, valid_items)
 
     def decodable(self, clips: Clips) -> Clips:
         """Return the decodable clips with vectors as features; each file that cannot be decoded causes a warning.
 
-        A clip without sound or pictures lacks only this modality.
+        A clip without sound or pictures lacks only this modality. A clip that lacks all modalities is returned too.
         """
-        return self._decoded(clips, stored=False, whole=False)[0]
+        return self._decoded(clips, training=False)[0]
 
     def prepared(self, features: Features, modality: Modality) -> NetworkItems:
         """Return media or texts of a modality as items of its network."""
@@ -160,34 +160,35 @@ class TowerLearner(CachingLearner):
             clips, features={m: self._vectors(f, m, clips.present.get(m)) for m, f in clips.features.items()}
         )
 
-    def _decoded(self, clips: Clips, *, stored: bool, whole: bool) -> tuple[Clips, dict[Modality, NetworkItems]]:
+    def _decoded(self, clips: Clips, *, training: bool) -> tuple[Clips, dict[Modality, NetworkItems]]:
         """Return clips with vectors as features, and the items of the networks.
 
         As in `aadml extract`, a clip lacks a modality if there is no sound, no frame or no path. Clips that cannot be
-        decoded are omitted, and clips that lack all of several modalities.
+        decoded are omitted.
 
         Args:
             clips: clips with media, or with vectors, which are not changed.
-            stored: see `HubInput.describe`.
-            whole: whether clips without sound or frames are omitted too, with a warning.
+            training: whether the clips are prepared for training. Vectors are then read from the cache on disk and
+                added to it. Clips that lack all modalities are then omitted. If the method needs all modalities,
+                clips without sound or frames are omitted too, with a warning.
         """
         features, present, sources = dict(clips.features), dict(clips.present), {}
         usable, lacking = torch.ones(len(clips), dtype=torch.bool), torch.zeros(len(clips), dtype=torch.bool)
         for modality, media in clips.features.items():
             if not isinstance(media, Tensor):
                 items = sources[modality] = self.prepared(media, modality)
-                features[modality], decoded = self.networks[modality].describe(items, stored=stored)
+                features[modality], decoded = self.networks[modality].describe(items, stored=training)
                 if (absent := items.absent()).any():
                     present[modality] = present.get(modality, ~absent) & ~absent
                 usable, lacking = usable & (decoded | absent), lacking | absent
-        if whole and lacking.any():
+        if training and not self.takes_missing and lacking.any():
             warnings.warn(
                 f"{int(lacking.sum())} of {len(clips)} clips lack sound or pictures and are left out, because this "
                 "method needs all modalities",
                 stacklevel=2,
             )
             usable &= ~lacking
-        if len(features) > 1 and all(modality in present for modality in features):
+        if training and all(modality in present for modality in features):
             usable &= torch.stack([present[modality] for modality in features]).any(0)
         rows = usable.nonzero()[:, 0]
         clips = replace(clips, features=features, present=present).select(rows)

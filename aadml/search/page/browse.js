@@ -10,10 +10,10 @@ const quoted = (text, mark) => mark + text.replaceAll(mark, mark + mark) + mark;
 const LABELS = "SELECT label, '|' || label || '|' AS l FROM item WHERE instr(label, '|') GROUP BY label LIMIT -1";
 const among = (column, texts) => {
   const name = `${["label", "split"].includes(column) ? "item" : "extra"}.${quoted(column, '"')}`;
-  const same = `${name} IN (${texts.map((text) => quoted(text, "'")).join(", ")})`;
-  if (column !== "label") return same;
+  const same = texts.map((text) => quoted(text, "'"));
+  if (column !== "label") return `${name} IN (${same.join(", ")})`;
   const classes = texts.map((text) => `instr(l, ${quoted(`|${text}|`, "'")})`).join(" OR ");
-  return `(${same} OR ${name} IN (SELECT label FROM (${LABELS}) WHERE ${classes}))`;
+  return `${name} IN (VALUES (${same.join("), (")}) UNION ALL SELECT label FROM (${LABELS}) WHERE ${classes})`;
 };
 // The SQL condition that joins chosen values ({column: [value, ...]}) and a typed condition.
 export const condition = (values, typed) => [

@@ -34,8 +34,8 @@ def test_a_file_with_spaces_around_its_name_is_found_by_the_stripped_name(tmp_pa
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     index = MediaIndex(tmp_path)
-    assert [index.find(f"val/{name}", name) for name in ("a.wav", "b", "b .wav")] == [
-        tmp_path / "val" / name for name in (" a.wav", "b .wav", "b .wav")
+    assert [index.find(f"val/{name}", name) for name in ("a.wav", "b", "b.wav", "b .wav")] == [
+        tmp_path / "val" / name for name in (" a.wav", "b .wav", "b .wav", "b .wav")
     ]
     assert index.find("c.wav") == tmp_path / "c.wav"
     assert index.find(" c.wav") == tmp_path / "val" / " c.wav"

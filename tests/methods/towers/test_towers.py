@@ -24,6 +24,7 @@ from aadml.methods import METHODS
 from aadml.methods.towers import hub_input, tower_learner
 from aadml.methods.towers.hub_input import HubInput
 from aadml.methods.towers.options import FineTuning
+from aadml.protocols.audit_checks import other_items, partner_blindness
 from aadml.runs.data import load_splits
 from aadml.runs.embed import embed_file
 from aadml.runs.prepare import prepare
@@ -152,6 +153,18 @@ def test_the_audit_computes_the_vectors_of_a_network_and_does_not_read_them(vide
     assert {"other items", "stored score"} <= failed
 
 
+@pytest.mark.filterwarnings("default:.*silent[0-9]*.mp4. the file has no sound track")
+def test_the_audit_passes_where_its_changes_leave_a_clip_neither_sound_nor_pictures(
+    incomplete, settings, tmp_path, monkeypatch
+):
+    fitted(incomplete, settings | FROZEN, runs=tmp_path / "run")
+    monkeypatch.setattr("aadml.runs.audit.CHECKS", (partner_blindness, other_items))  # clip 25 receives clip 24's files
+    monkeypatch.setattr("secrets.randbits", lambda count: 5)
+    report = aadml.audit(tmp_path / "run")
+    assert [finding.check for finding in report if finding.failed] == []
+    assert {"partner blindness", "other items"} <= {finding.check for finding in report}
+
+
 def test_a_clip_is_embedded_as_if_it_were_alone(videos, settings):
     model = fitted(videos, settings)
     for modality in ("audio", "visual"):
@@ -239,9 +252,10 @@ def test_clips_without_sound_or_pictures_train_as_their_extracted_features(
     embed_file(by_media, incomplete, tmp_path / "media.h5")
     embed_file(by_features, tmp_path / "f.h5", tmp_path / "features.h5")
     with h5py.File(tmp_path / "media.h5") as media, h5py.File(tmp_path / "features.h5") as features:
+        kept = media["audio_present"][()] | media["visual_present"][()]
         for key in ("id", "audio_present", "visual_present"):
-            np.testing.assert_array_equal(media[key][()], features[key][()])
-        assert len(media["id"]) == 29
+            np.testing.assert_array_equal(media[key][kept], features[key][()])
+        assert media["id"].asstr()[~kept].tolist() == ["v2"]
     splits = load_splits(assemble(data=str(incomplete), settings=FROZEN | {"towers.audio": "hf:any"}))
     test = splits.test
     by_media.method.embed_clips(splits.train)

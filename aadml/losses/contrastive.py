@@ -7,7 +7,7 @@ import torch
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin
-from aadml.losses.kernels.row_blocks import Costs, Rows, counted, ones, summed
+from aadml.losses.kernels.row_blocks import Costs, Rows, counted, summed
 from aadml.losses.kernels.scores import scores_of
 
 
@@ -44,9 +44,8 @@ def contrastive(comparison: Comparison, *, margin: Margin = 1.0, legacy_eq9_dist
     """
 
     def cost(rows: Rows) -> Costs:
-        near, far = rows.positives * rows.scores, (margin - rows.scores).relu_() * rows.negatives
-        active, pairs = counted(near) + counted(far), ones(rows.positives) + ones(rows.negatives)
-        pull = near.sub_(far)  # one of the two is 0 for every pair
-        return Costs(0.5 * torch.linalg.vector_norm(pull, dim=1).square(), active, pairs, pull)
+        far = (margin - rows.scores).relu_() * rows.negatives
+        pull = (rows.positives * rows.scores).sub_(far)  # one of the two is 0 for every pair
+        return Costs(0.5 * torch.linalg.vector_norm(pull, dim=1).square(), counted(pull), rows.pairs, pull)
 
     return summed(comparison, scores_of(comparison, "squared-euclidean" if legacy_eq9_distance else "euclidean"), cost)

@@ -5,7 +5,7 @@ Reference: Bailer et al., CNN-based patch matching for optical flow with thresho
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.options import Margin
-from aadml.losses.kernels.row_blocks import Costs, Rows, ones, summed
+from aadml.losses.kernels.row_blocks import Costs, Rows, counted, summed
 from aadml.losses.kernels.scores import scores_of
 
 
@@ -41,8 +41,8 @@ def hinge(comparison: Comparison, *, threshold: Margin = 0.3, margin: Margin = 1
     def cost(rows: Rows) -> Costs:
         excess = rows.scores - threshold
         near, far = excess.relu() * rows.positives, (margin - excess).relu_() * rows.negatives
-        total, pairs = near.sum(1) + far.sum(1), ones(rows.positives) + ones(rows.negatives)
-        pulled, pushed = near.sign_(), far.sign_()
-        return Costs(total, ones(pulled) + ones(pushed), pairs, pulled.sub_(pushed))
+        total = near.sum(1) + far.sum(1)
+        pull = near.sub_(far).sign_()  # one of the two is 0 for every pair
+        return Costs(total, counted(pull), rows.pairs, pull)
 
     return summed(comparison, scores_of(comparison, "euclidean"), cost)

@@ -66,8 +66,9 @@ def ranking(
 def _hinge_then_mean(rows: Rows, margin: float) -> Costs:
     pairs, rivals = _contested(rows), rows.negatives.sum(1).clamp_min(1)
     counts = violations(rows.scores.detach(), pairs, rows.negatives, margin)
-    total = ((counts * rows.scores).sum(1) + margin * counts.clamp_min(0).sum(1)) / rivals
-    return Costs(total, counted(counts), ones(pairs), counts / rivals[:, None])
+    of_positives = counts.clamp_min(0)
+    total = ((counts * rows.scores).sum(1) + margin * of_positives.sum(1)) / rivals
+    return Costs(total, counted(of_positives), ones(pairs), counts / rivals[:, None])
 
 
 def _mean_then_hinge(rows: Rows, margin: float) -> Costs:

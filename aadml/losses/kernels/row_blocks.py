@@ -125,6 +125,13 @@ class Rows:
         return self.positives.shape[1] - self.positives.sum(1).clamp_min(self.positives.shape[1] - 1)
 
     @property
+    def pairs(self) -> Tensor:
+        """Number (r,) of positives and negatives of each anchor."""
+        if self.whole:
+            return torch.full_like(self.scores[:, 0], self.scores.shape[1], dtype=torch.int64)
+        return ones(self.positives) + ones(self.negatives)
+
+    @property
     def shares(self) -> Tensor | None:
         """Shares (r, c) of the positives, or None if all shares are equal."""
         shares = self.comparison.shares
@@ -341,8 +348,8 @@ class _Known(torch.autograd.Function):
 
 
 def counted(values: Tensor) -> Tensor:
-    """Return the number of values above zero in each row of `values` (r, c), as a tensor (r,) int64."""
-    return torch.gt(values, 0, out=torch.empty_like(values)).sum(1).long()
+    """Return the number of values other than zero in each row of `values` (r, c), as a tensor (r,) int64."""
+    return torch.ne(values, 0, out=torch.empty_like(values)).sum(1).long()
 
 
 def ones(mask: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """Soft maxima that are 0 for rows without entries."""
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -19,6 +20,6 @@ def with_shares(values: Tensor, outside: Tensor | None, shift: float, weight: fl
         return values.new_zeros(len(values)), values
     inside = values if outside is None else without(values, outside)
     peak = (inside.amax(1, keepdim=True) + shift).clamp_min(0)
-    parts = exp_of_falls(inside - (peak - shift))
+    parts = exp_of_falls(torch.sub(inside, peak - shift, out=None if outside is None else inside))
     above_one = F.threshold(parts.sum(1, keepdim=True) + (-peak).expm1(), NOTHING, 0.0)
     return weight * (peak + above_one.log1p())[:, 0], scaled(parts, weight / (1 + above_one))

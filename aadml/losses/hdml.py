@@ -10,13 +10,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aadml.comparison import Comparison, Terms
-from aadml.comparison.host_reads import code_range
 from aadml.comparison.options import Fidelity, Margin, Size, Weight, Width
 from aadml.comparison.pairwise import TINY, at_least_float32
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.option_types import OnlyWith
 from aadml.feature_extraction.ground.options import removing
 from aadml.layers.linear import Linear
+from aadml.losses.kernels.class_proxies import check_classes
 from aadml.losses.kernels.generated_negatives import (
     L2,
     CountsDraws,
@@ -175,13 +175,7 @@ class Hdml(CountsDraws):
         """
         features = at_least_float32(comparison.need("candidate_features", "hdml")).detach()
         labels = comparison.need("candidate_class", "hdml")
-        classes = self.classifier.out_features
-        least, most = code_range(labels)
-        if least < 0 or most >= classes:
-            raise InputError(
-                f"hdml was built for {classes} classes, but the candidates have classes {least} to {most}; pass "
-                f"class labels from 0 to {classes - 1} (pairs by id have none)"
-            )
+        check_classes(labels, self.classifier.out_features, "hdml")
         rebuilt, confusion = self._reconstructed(comparison, features, labels)
         cost = (1 - BALANCE) * rebuilt + BALANCE * CLASS_FACTOR * average(confusion)
         if self.training and len(confusion):

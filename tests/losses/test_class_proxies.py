@@ -200,7 +200,7 @@ def test_refuses_what_it_has_no_proxies_for(name):
     ):
         LOSSES[name](dimension=3, classes=0)
     loss, comparison = built(name), batch(0)
-    with pytest.raises(InputError, match="of the classes 0 to 3, but the anchors have classes 9 to 9"):
+    with pytest.raises(InputError, match="for the classes 0 to 3, but the clips have classes 9 to 9"):
         loss(replace(comparison, anchor_class=torch.full((7,), 9)))
     with pytest.raises(InputError, match="have classes -1 to -1"):
         loss(replace(comparison, anchor_class=torch.full((7,), -1)))

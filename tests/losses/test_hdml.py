@@ -269,13 +269,13 @@ def test_refuses_a_comparison_without_what_it_needs(field):
 
 def test_refuses_clips_in_place_of_classes():
     setting = Setting(labels=torch.arange(9) // 2)
-    with pytest.raises(InputError, match="built for 3 classes, but the candidates have classes 0 to 4"):
+    with pytest.raises(InputError, match="built for the classes 0 to 2, but the clips have classes 0 to 4"):
         hdml().generator_loss(setting.comparison())
 
 
 def test_refuses_clips_without_a_class():
     comparison = replace(Setting().comparison(), candidate_class=torch.tensor([-1, *[0, 1] * 4]))
-    with pytest.raises(InputError, match="built for 3 classes, but the candidates have classes -1 to 1"):
+    with pytest.raises(InputError, match="built for the classes 0 to 2, but the clips have classes -1 to 1"):
         hdml().generator_loss(comparison)
 
 

@@ -58,15 +58,7 @@ def cosines_to_proxies(
         InputError: the anchors have no classes or no vectors of width d, or a class has no proxy.
     """
     labels = comparison.need("anchor_class", loss)
-    if torch.compiler.is_compiling():  # compiled code cannot read the labels
-        torch._assert_async((labels == labels.clamp(0, classes - 1)).all(), f"{loss}: a class has no proxy")
-    else:
-        least, most = code_range(labels)
-        if least < 0 or most >= classes:
-            raise InputError(
-                f"{loss} has proxies of the classes 0 to {classes - 1}, but the anchors have classes {least} to {most};"
-                f" pass class labels from 0 to {classes - 1} (pairs by id have none)"
-            )
+    check_classes(labels, classes, loss)
     anchors, width = comparison.vectors(loss)[0], proxies.shape[1]
     if anchors.shape[1] != width:
         raise InputError(
@@ -75,6 +67,19 @@ def cosines_to_proxies(
         )
     cosine: Tensor = applied(_Cosines, proxies.to(anchors.dtype), anchors, scale)
     return cosine, labels
+
+
+def check_classes(labels: Tensor, classes: int, loss: str) -> None:
+    """Raise InputError unless all classes in `labels` (n,) are in 0..classes-1; in compiled code, another error."""
+    if torch.compiler.is_compiling():  # compiled code cannot read the labels
+        torch._assert_async((labels == labels.clamp(0, classes - 1)).all(), f"{loss}: a class is out of range")
+        return
+    least, most = code_range(labels)
+    if least < 0 or most >= classes:
+        raise InputError(
+            f"{loss} was built for the classes 0 to {classes - 1}, but the clips have classes {least} to {most}; pass "
+            f"class labels from 0 to {classes - 1} (pairs by id have none)"
+        )
 
 
 class _Cosines(torch.autograd.Function):

@@ -283,14 +283,18 @@ class Comparison:
         Raises:
             InputError: the field is absent.
         """
+        self.require(name, loss)
         value = getattr(self, name)
-        if value is None:
+        assert isinstance(value, Tensor)
+        return value
+
+    def require(self, name: str, loss: str) -> None:
+        """Raise the error of `need` if an optional field is absent; a mask is not computed."""
+        if (stored(self, name) if name in MASKS else getattr(self, name)) is None:
             raise InputError(
                 f"{loss} needs '{name}', which this comparison does not have; pass {name}=... to Comparison, or choose "
                 "another loss, proxy or direction in a config"
             )
-        assert isinstance(value, Tensor)
-        return value
 
     def vectors(
         self, user: str, advice: str = "choose a score or loss that uses only dot or cosine"

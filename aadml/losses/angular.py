@@ -13,8 +13,8 @@ from torch.autograd.function import once_differentiable
 
 from aadml.comparison import Comparison, Terms, pairwise
 from aadml.comparison.options import Fidelity
-from aadml.losses.kernels.likelihood import softplus
-from aadml.losses.kernels.row_blocks import ones
+from aadml.losses.kernels.likelihood import softplus, some
+from aadml.losses.kernels.row_blocks import Rows, counted, ones
 from aadml.losses.kernels.scores import applied, products, scores_of, unit
 
 MANY = 8
@@ -59,7 +59,6 @@ def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity =
     """
     gradient = math.tan(math.radians(alpha)) ** 2
     _, candidates = comparison.vectors("angular")
-    pairs = comparison.positives & comparison.negatives.any(1, keepdim=True)
     scale: Tensor | float = 4 * gradient
     if fidelity == "source":
         scale = scale * torch.linalg.vector_norm(candidates, dim=1)
@@ -67,10 +66,13 @@ def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity =
     cosine = scores.left if scores.right is None else products(scores.left, scores.right)  # (a, c)
     to_anchor, to_positive = scale * cosine, scale * products(units, units)
     weight = 2 * (1 + gradient)
-    if torch.compiler.is_compiling():
-        crowd = pairwise.dot(to_anchor.exp().masked_fill(~comparison.negatives, 0), to_positive.exp())
-        cost = softplus(torch.where(pairs, crowd, 1).log() - weight * cosine) * pairs
-        return Terms(cost.sum(1), ones(cost > 0), ones(pairs))
+    if torch.compiler.is_compiling():  # compiled code writes masks of bool one by one
+        rows = Rows(cosine, comparison, slice(0, len(cosine)), None)
+        near = rows.positives * some(rows.negatives)[:, None]
+        crowd = pairwise.dot(to_anchor.exp().masked_fill(rows.negatives == 0, 0), to_positive.exp())
+        cost = softplus(torch.where(near > 0, crowd, 1).log() - weight * cosine) * near
+        return Terms(cost.sum(1), counted(cost), ones(near))
+    pairs = comparison.positives & comparison.negatives.any(1, keepdim=True)
     arguments = to_anchor, to_positive, cosine, comparison.negatives, pairs, weight
     total, active = applied(_Crowds, *arguments)
     return Terms(total, active, ones(pairs))

@@ -56,5 +56,5 @@ def cross_clr(comparison: Comparison, *, temperature: Temperature = 0.03, within
         costs = mean_over_positives(logits, across, rivals, rows.shares, logits)
         return replace(costs, gradient=costs.gradient.mul_(weight))
 
-    comparison.need("within", "cross-clr")
+    comparison.require("within", "cross-clr")
     return summed(comparison, scores_of(comparison, "cosine", inverse(temperature)), cost)

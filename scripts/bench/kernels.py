@@ -20,7 +20,6 @@ import inspect
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -30,9 +29,10 @@ from plain_losses import CENTERS, OF_PROXIES, PLAIN, nt_xent_of_pairs
 from torch import Tensor, nn
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.masks import MaskCodes
 from aadml.comparison.opposites import share_results
 from aadml.losses import LOSSES
-from aadml.objective.objective import reduce
+from aadml.objective.objective import compiled, reduce
 
 CLASSES = 10
 PROXIES = {loss.__name__.replace("_", "-") for loss in OF_PROXIES}
@@ -106,7 +106,7 @@ def sides_of(name: str, batch: int, dimension: int, given: argparse.Namespace) -
     if not given.no_compile:
         torch._dynamo.reset()
         costs["compiled"] = torch.compile(peer, dynamic=False)
-        costs["ours compiled"] = with_labels(torch.compile(ours, fullgraph=True), name, both=both, share=False)
+        costs["ours compiled"] = with_labels(compiled(ours), name, both=both, share=False)
 
     def step(cost: Callable[..., Tensor]) -> Tensor:
         value = cost(x, r, labels, table)
@@ -149,9 +149,13 @@ def with_labels(cost: Cost, name: str, *, both: bool, share: bool = True) -> Cal
 
 def of(cost: Cost, comparison: Comparison, name: str) -> Tensor:
     if name == "cross-clr":
-        comparison = replace(
-            comparison, within=torch.arange(len(comparison.candidates), device=comparison.own.device) % 2 == 0
-        )
+        labels, candidate_labels = comparison.need("anchor_class", name), comparison.need("candidate_class", name)
+        sides = torch.zeros_like(labels), torch.arange(len(candidate_labels), device=labels.device) % 2
+        codes = MaskCodes((labels, candidate_labels), sides=sides)  # masks by codes, as in training
+        comparison = Comparison(
+            comparison.anchors, comparison.candidates, codes.positives, codes.negatives, comparison.own,
+            within=codes.within,
+        )  # fmt: skip
     return cost(comparison)
 
 

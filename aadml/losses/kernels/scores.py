@@ -23,8 +23,9 @@ ROWS = 256
 
 NARROW = 32
 """Width of vectors from which a product with the rows of a matrix is as fast by rows as by columns."""
-ALIGNED = 16
-"""Products with multiples of this width are as fast by rows as by columns; others take up to 1.3 times as long."""
+ALIGNED, BROAD = 16, 768
+"""Products with widths that are multiples of ALIGNED, or at least BROAD, are as fast by rows as by columns; others take
+up to 1.3 times as long."""
 
 WIDE = 128
 """Number of dimensions from which a product takes longer than a copy of its transpose and a sum of two gradients."""
@@ -183,7 +184,8 @@ def room_of(vectors: Tensor) -> Tensor:
 
 
 def _by_row(vectors: Tensor) -> bool:
-    return vectors.shape[1] >= NARROW and vectors.shape[1] % ALIGNED == 0
+    width = vectors.shape[1]
+    return width >= BROAD or (width >= NARROW and width % ALIGNED == 0)
 
 
 def _cut(rows: slice, height: int) -> list[slice]:

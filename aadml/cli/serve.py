@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from aadml.cli import Interruption
 from aadml.cli.terminal import echo
 from aadml.cli.trust import trust_option
 
@@ -29,7 +30,8 @@ def command(index: str, token_file: str | None, **options: Any) -> None:
     """
     import aadml
 
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the end of a server by SIGTERM is a success for systemd
+    if isinstance(signal.getsignal(signal.SIGTERM), Interruption):
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the end of a server by SIGTERM is a success for systemd
     log = logging.getLogger("aadml.requests")
     log.addHandler(logging.StreamHandler())
     log.setLevel(logging.INFO)

@@ -84,6 +84,9 @@ class ReproductionPlan(Execution):
             )
             for folder, reason in expected.impossible.items():
                 write_text(Path(folder) / FAILURE, f"{NOT_POSSIBLE}{reason}\n")
+            for job in part:
+                if str(job.folder) not in expected.impossible and _impossible(job):
+                    (job.folder / FAILURE).unlink()  # the reason of an earlier call
             if expected.seconds:
                 self.note(f"forecast: {expected.sentence()}")
                 self.confirm(expected)

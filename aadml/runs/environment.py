@@ -20,6 +20,7 @@ from aadml.data.splitting.splits import DrawNote
 from aadml.feature_extraction.ground.errors import InputError
 from aadml.feature_extraction.ground.file_content import file_digest
 from aadml.feature_extraction.ground.json_values import parse_as
+from aadml.methods.audio_text.options import UNTRAINED
 from aadml.model.packing import WEIGHTS
 from aadml.runs.data import is_path_of_weights
 from aadml.runs.manifest import ENVIRONMENT, RunManifest, read_manifest
@@ -180,7 +181,7 @@ def initial_weights(config: Config) -> dict[str, str]:
     """Compute the SHA-256 of each file of initial weights, by option and file name: "audio_weights/Cnn14.pth"."""
     sums: dict[str, str] = {}
     for key, value in vars(config.options).items():
-        if isinstance(value, str) and value and is_path_of_weights(key):
+        if isinstance(value, str) and value not in ("", UNTRAINED) and is_path_of_weights(key):
             place = Path(value) / WEIGHTS if key == "start" else Path(value)
             files = sorted(place.iterdir()) if place.is_dir() else [place]
             sums |= {f"{key}/{path.name}": file_digest(path) for path in files if path.is_file()}

@@ -85,7 +85,9 @@ def test_other_handlers_of_signals_stay(is_worker, caught, monkeypatch):
 
 
 SERVED = """
-import os, signal
+import os, signal, sys
+if "ignored" in sys.argv:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 from aadml import cli
 from aadml.search import app
 app.serve = lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM)
@@ -93,6 +95,7 @@ cli.main()
 """
 
 
-def test_a_server_ends_by_the_signal_itself():
-    done = subprocess.run([sys.executable, "-c", SERVED, "serve", "i"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (-signal.SIGTERM, "")
+@pytest.mark.parametrize(("index", "status"), [("i", -signal.SIGTERM), ("ignored", 0)])
+def test_a_server_ends_by_the_signal_itself_unless_the_signal_is_ignored(index, status):
+    done = subprocess.run([sys.executable, "-c", SERVED, "serve", index], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (status, "")

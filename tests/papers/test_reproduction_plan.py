@@ -127,6 +127,21 @@ def test_a_merge_reads_the_runs_of_all_shards_and_measures_none(features, tmp_pa
         merge.reproduce(jobs)
 
 
+def test_a_run_that_has_become_possible_is_not_reported_as_impossible(features, tmp_path):
+    def job(size):
+        values = {"method": {"name": "cca", "dimension": size}, "data": str(features)}
+        return Job(tmp_path / "runs" / "row_seed0", resolve(values))
+
+    def stopped(jobs, workers):
+        return [SweepOutcome(job, "the process ended with SIGKILL") for job in jobs]
+
+    plan = ReproductionPlan(folder=tmp_path, workers=0, seeds=range(1), confirm=lambda expected: None, work=stopped)
+    assert [outcome.reason[:13] for outcome in plan.reproduce([job(500)])] == ["not possible:"]
+    assert [outcome.reason for outcome in plan.reproduce([job(2)])] == ["the process ended with SIGKILL"]
+    with pytest.raises(InputError, match="1 of 1 runs are not finished"):
+        replace(plan, merge=True).reproduce([job(2)])
+
+
 def test_the_time_of_a_kind_is_measured_once(base, tmp_path, monkeypatch):
     said = []
     plan = ReproductionPlan(

@@ -92,6 +92,18 @@ def test_a_draw_of_validation_clips_in_memory_is_recorded(splits):
         assert environment.environment(content, "0" * 64, torch.device("cpu"), {}).data.drawn is drawn
 
 
+def test_a_folder_called_untrained_has_no_initial_weights(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("untrained", "words"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "vectors.txt").touch()
+    weights = [
+        environment.initial_weights(assemble(method="xie", settings={"method.text_weights": folder}))
+        for folder in ("untrained", "words")
+    ]
+    assert [list(sums) for sums in weights] == [[], ["text_weights/vectors.txt"]]
+
+
 def test_features_that_cannot_be_read_as_bytes_have_no_hash():
     with pytest.raises(InputError, match="visual: object has no method `content`, which the hash of the data needs"):
         list(environment._content(object(), "visual"))

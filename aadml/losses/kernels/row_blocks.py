@@ -128,7 +128,7 @@ class Rows:
     def pairs(self) -> Tensor:
         """Number (r,) of positives and negatives of each anchor."""
         if self.whole:
-            return torch.full_like(self.scores[:, 0], self.scores.shape[1], dtype=torch.int64)
+            return self.scores.new_full((len(self.scores),), self.scores.shape[1], dtype=torch.int64)
         return ones(self.positives) + ones(self.negatives)
 
     @property

@@ -177,3 +177,12 @@ def test_nothing_is_compared_without_anchors():
     points = torch.zeros(0, 3, requires_grad=True)
     terms = LOSSES["supcon"](Comparison.of_labels(points, torch.ones(4, 3), torch.zeros(0), torch.arange(4.0)))
     assert terms.total.shape == (0,)
+
+
+@pytest.mark.parametrize("name", sorted({*THROUGH_BLOCKS} - {"cross-clr"}))
+def test_nothing_is_compared_without_candidates_of_known_labels(name):
+    points = torch.ones(4, 3, requires_grad=True), torch.zeros(0, 3, requires_grad=True)
+    terms = LOSSES[name](Comparison.of_labels(*points, torch.arange(4), torch.arange(0)))
+    for values in (terms.total, terms.active, terms.possible, *gradients(terms, points)):
+        assert not values.any()
+    assert terms.total.shape == terms.active.shape == terms.possible.shape == (4,)

@@ -363,7 +363,7 @@ def _top(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """
     if values.device.type != "cpu" or count > MAXIMA or torch.get_num_threads() > THREADS:
         return values.topk(count, 1)
-    array = values.numpy()
+    array = np.ascontiguousarray(values.numpy())
     flat, first = array.reshape(-1), np.arange(len(array)) * array.shape[1]
     top, columns = np.empty((count, len(array)), array.dtype), np.empty((count, len(array)), np.int64)
     for place in range(count):

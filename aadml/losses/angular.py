@@ -66,7 +66,7 @@ def angular(comparison: Comparison, *, alpha: Angle = 45.0, fidelity: Fidelity =
     cosine = scores.left if scores.right is None else products(scores.left, scores.right)  # (a, c)
     to_anchor, to_positive = scale * cosine, scale * products(units, units)
     weight = 2 * (1 + gradient)
-    if torch.compiler.is_compiling():  # compiled code writes masks of bool one by one
+    if torch.compiler.is_compiling():  # compiled code stores bool masks element by element
         rows = Rows(cosine, comparison, slice(0, len(cosine)), None)
         near = rows.positives * some(rows.negatives)[:, None]
         crowd = pairwise.dot(to_anchor.exp().masked_fill(rows.negatives == 0, 0), to_positive.exp())

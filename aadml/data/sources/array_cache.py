@@ -17,7 +17,6 @@ from safetensors.numpy import load_file, save
 
 from aadml.feature_extraction.ground.atomic import write_bytes
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.feature_extraction.media.decoding import decoder_versions
 from aadml.feature_extraction.weights.table import weights_folder
 
 _log = logging.getLogger(__name__)
@@ -60,5 +59,7 @@ class ArrayCache:
 
 
 def _path(key: str) -> Path:
+    from aadml.feature_extraction.media.decoding import decoder_versions  # slow to import
+
     name = hashlib.sha256(f"{decoder_versions()} {key}".encode()).hexdigest()[:40]
     return weights_folder().parent / "decoded" / f"{name}.safetensors"

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from aadml.data.sources import array_cache
 from aadml.data.sources.array_cache import ArrayCache
-from aadml.feature_extraction.media.decoding import decoder_versions
+from aadml.feature_extraction.media import decoding
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff" * 40, b"no tensors", b"\x02" + bytes(7) + b"{}"])
@@ -21,13 +20,13 @@ def test_a_damaged_array_is_not_in_the_cache(content, tmp_path, monkeypatch):
 
 def test_an_array_of_other_decoders_is_not_in_the_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("AADML_CACHE", str(tmp_path))
-    cache, versions = ArrayCache(1 << 20), decoder_versions()
+    cache, versions = ArrayCache(1 << 20), decoding.decoder_versions()
     cache.add("a", np.arange(3.0))
     assert versions.keys() >= {"av", "opencv", "libavcodec"}
     for library in versions:
-        monkeypatch.setattr(array_cache, "decoder_versions", lambda name=library: {**versions, name: "0"})
-        assert cache.get("a") is None
-    monkeypatch.setattr(array_cache, "decoder_versions", decoder_versions)
+        with monkeypatch.context() as patch:
+            patch.setattr(decoding, "decoder_versions", lambda name=library: {**versions, name: "0"})
+            assert cache.get("a") is None
     assert cache.get("a") is not None
 
 

@@ -178,13 +178,18 @@ def git_commit() -> str | None:
 
 
 def initial_weights(config: Config) -> dict[str, str]:
-    """Compute the SHA-256 of each file of initial weights, by option and file name: "audio_weights/Cnn14.pth"."""
+    """Compute the SHA-256 of each file of initial weights, by option and file name: "audio_weights/Cnn14.pth".
+
+    Hidden files and Markdown files in a folder of weights are left out.
+    """
     sums: dict[str, str] = {}
     for key, value in vars(config.options).items():
         if isinstance(value, str) and value not in ("", UNTRAINED) and is_path_of_weights(key):
             place = Path(value) / WEIGHTS if key == "start" else Path(value)
-            files = sorted(place.iterdir()) if place.is_dir() else [place]
-            sums |= {f"{key}/{path.name}": file_digest(path) for path in files if path.is_file()}
+            files = sorted(place.glob("[!.]*")) if place.is_dir() else [place]
+            sums |= {
+                f"{key}/{path.name}": file_digest(path) for path in files if path.is_file() and path.suffix != ".md"
+            }
     return sums
 
 

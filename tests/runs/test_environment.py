@@ -92,11 +92,14 @@ def test_a_draw_of_validation_clips_in_memory_is_recorded(splits):
         assert environment.environment(content, "0" * 64, torch.device("cpu"), {}).data.drawn is drawn
 
 
-def test_a_folder_called_untrained_has_no_initial_weights(tmp_path, monkeypatch):
+def test_initial_weights_are_the_files_of_a_folder_but_hidden_ones_pages_and_the_folder_untrained(
+    tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     for folder in ("untrained", "words"):
         (tmp_path / folder).mkdir()
-        (tmp_path / folder / "vectors.txt").touch()
+        for name in ("vectors.txt", ".DS_Store", "README.md"):
+            (tmp_path / folder / name).touch()
     weights = [
         environment.initial_weights(assemble(method="xie", settings={"method.text_weights": folder}))
         for folder in ("untrained", "words")

@@ -84,8 +84,8 @@ def _bits(values: Scores) -> Bits:
 def _odd(numbers: NDArray[np.unsignedinteger[Any]]) -> Indices:
     """Return the indices of the odd numbers (m,).
 
-    If at most a tenth of flags are set, NumPy searches for each one separately, which takes up to three times as long
-    as above a tenth. Unless few are set, further set flags are therefore appended.
+    If at most a tenth of the flags are set, NumPy searches for each one separately, which takes up to three times as
+    long as above a tenth. Unless few are set, further set flags are therefore appended.
     """
     count = len(numbers)
     flags = np.ones(count + count // 9 + 1, dtype=np.uint8)

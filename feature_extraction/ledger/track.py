@@ -52,7 +52,7 @@ class Track:
 
     @property
     def shapes(self) -> set[tuple[bool, int]]:
-        """Pairs of the values: whether they are over time, and their dimension; empty if no clip has the modality."""
+        """Shapes of the values: whether they are over time, and their dimension; empty if no clip has the modality."""
         columns = zip(self._blocks[::4], self._blocks[1::4], self._blocks[2::4], strict=True)
         return {(rows > 0, width) for offset, rows, width in columns if offset != _ABSENT}
 

@@ -70,7 +70,7 @@ def cosines_to_proxies(
 
 
 def check_classes(labels: Tensor, classes: int, loss: str) -> None:
-    """Raise InputError unless all classes in `labels` (n,) are in 0..classes-1; in compiled code, another error."""
+    """Raise InputError unless all classes in `labels` (n,) are in 0..classes-1; compiled code raises RuntimeError."""
     if torch.compiler.is_compiling():  # compiled code cannot read the labels
         torch._assert_async((labels == labels.clamp(0, classes - 1)).all(), f"{loss}: a class is out of range")
         return

@@ -18,21 +18,35 @@ MASKS = ("positives", "negatives", "within")
 _PER_PAIR = ("positives", "negatives", "relevance", "shares")
 
 
-@dataclass(frozen=True)
 class Terms:
     """Sums and counts of the terms of a loss, per anchor; `Objective` reduces the terms to one number.
 
-    Attributes:
+    Args:
         total: (a,) sum of the terms of each anchor, differentiable.
-        active: (a,) number of terms that are not zero.
-        possible: (a,) number of terms.
+        active: (a,) number of terms that are not zero; None if every anchor has one term, whose value is `total`.
+        possible: (a,) number of terms; None if every anchor has one term.
         penalty: scalar that belongs to no anchor (such as the L2 term of N-pair); None if the loss has no penalty.
+
+    Attributes:
+        one_each: whether every anchor has one term.
     """
 
-    total: Tensor
-    active: Tensor
-    possible: Tensor
-    penalty: Tensor | None = None
+    def __init__(
+        self, total: Tensor, active: Tensor | None = None, possible: Tensor | None = None, penalty: Tensor | None = None
+    ) -> None:
+        self.total, self.penalty = total, penalty
+        self.one_each = active is None and possible is None
+        self._active, self._possible = active, possible
+
+    @property
+    def active(self) -> Tensor:
+        """Number of terms that are not zero, (a,)."""
+        return (self.total > 0).long() if self._active is None else self._active
+
+    @property
+    def possible(self) -> Tensor:
+        """Number of terms, (a,)."""
+        return torch.ones_like(self.total, dtype=torch.int64) if self._possible is None else self._possible
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from aadml.comparison.autograd_functions import Gradients, once_differentiable
+
 BLOCK = 1 << 22
 """Maximum number of frame-word products in memory: 16 MiB in float32, and a few times as much for their gradient."""
 
@@ -85,12 +87,13 @@ class _Recomputed(torch.autograd.Function):
         return _block(*inputs)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+    @once_differentiable
+    def backward(ctx: Any, above: Tensor) -> Gradients:
         frames, frame_lengths, words, word_lengths = ctx.saved_tensors
         frames, words = frames.detach().requires_grad_(), words.detach().requires_grad_()
         with torch.enable_grad():
             scores = _block(frames, frame_lengths, words, word_lengths)
-        to_frames, to_words = torch.autograd.grad(scores, (frames, words), gradients)
+        to_frames, to_words = torch.autograd.grad(scores, (frames, words), above)
         return to_frames, None, to_words, None
 
 

@@ -150,10 +150,11 @@ class MaskCodes:
         if ranks.most * FEW > len(ranks.order):
             return None
         place = ranks.start[rows, None] + torch.arange(ranks.most)
-        present = place < ranks.stop[rows, None]
         last = len(ranks.order) - 1
         columns = ranks.order.expand(len(place), -1).gather(1, place.clamp_max_(last))  # faster than indexing
-        return columns, (present if self.itself is None else present & (columns != self.itself[rows, None])).to(kind)
+        size, room = (ranks.stop - ranks.start)[rows, None].to(kind), torch.empty(columns.shape, dtype=kind)
+        present = torch.lt(torch.arange(ranks.most, dtype=kind), size, out=room)
+        return columns, present if self.itself is None else present.mul_(columns != self.itself[rows, None])
 
     def _ranks(self, codes: str) -> "_Ranks":
         ranks = self._prepared.get(codes)

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 TINY = 1e-12
+UNCHANGED = nullcontext()
 
 
 def squared_distance(anchors: Tensor, candidates: Tensor) -> Tensor:
@@ -41,7 +42,7 @@ def dot(anchors: Tensor, candidates: Tensor) -> Tensor:
 def full_precision(values: Tensor) -> AbstractContextManager[object]:
     """Return a context without autocast on the device of `values`."""
     kind = values.device.type
-    return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
+    return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else UNCHANGED
 
 
 def cosine(anchors: Tensor, candidates: Tensor) -> Tensor:

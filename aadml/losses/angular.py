@@ -9,13 +9,13 @@ from typing import Annotated, Any
 import torch
 from annotated_types import Interval, Unit
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from aadml.comparison import Comparison, Terms, pairwise
+from aadml.comparison.autograd_functions import applied, once_differentiable
 from aadml.comparison.options import Fidelity
 from aadml.losses.kernels.likelihood import softplus, some
 from aadml.losses.kernels.row_blocks import Rows, counted, ones
-from aadml.losses.kernels.scores import applied, products, scores_of, unit
+from aadml.losses.kernels.scores import products, scores_of, unit
 
 MANY = 8
 """Minimum mean number of anchors per group. For smaller groups, one product of all anchors is faster."""

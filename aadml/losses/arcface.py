@@ -9,14 +9,13 @@ from typing import Annotated, Any
 import torch
 from annotated_types import Interval
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.autograd_functions import applied, once_differentiable
 from aadml.comparison.options import Scale, Size
 from aadml.comparison.pairwise import TINY
 from aadml.feature_extraction.ground.options import removing
 from aadml.losses.kernels.class_proxies import cosines_to_proxies, cross_entropies, drawn_proxies
-from aadml.losses.kernels.scores import applied
 
 Degrees = Annotated[float, Interval(ge=0, lt=180)]
 
@@ -72,7 +71,7 @@ class ArcFace(nn.Module):
             InputError: the anchors have no classes or no vectors of the proxies' width, or a class has no proxy.
         """
         scores, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "arcface", self.scale)
-        return cross_entropies(applied(_Widened, scores, labels[None], self.margin, self.scale), labels)
+        return Terms(cross_entropies(applied(_Widened, scores, labels[None], self.margin, self.scale), labels))
 
 
 class _Widened(torch.autograd.Function):

@@ -44,8 +44,7 @@ def contrastive(comparison: Comparison, *, margin: Margin = 1.0, legacy_eq9_dist
     """
 
     def cost(rows: Rows) -> Costs:
-        far = (margin - rows.scores).relu_() * rows.negatives
-        pull = (rows.positives * rows.scores).sub_(far)  # one of the two is 0 for every pair
+        pull = rows.either(rows.scores, (rows.scores - margin).clamp_max_(0))
         return Costs(0.5 * torch.linalg.vector_norm(pull, dim=1).square(), counted(pull), rows.pairs, pull)
 
     return summed(comparison, scores_of(comparison, "squared-euclidean" if legacy_eq9_distance else "euclidean"), cost)

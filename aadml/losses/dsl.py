@@ -8,13 +8,21 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.autograd_functions import applied, once_differentiable
 from aadml.comparison.options import Temperature
-from aadml.losses.kernels.likelihood import inverse, mean_over_positives
-from aadml.losses.kernels.row_blocks import Costs, Rows, exp_over_mean, log_mean_exp_of_columns, summed, without
-from aadml.losses.kernels.scores import Scores, applied, output, scores_of
+from aadml.losses.kernels.likelihood import CLOSE, inverse, mean_over_positives
+from aadml.losses.kernels.row_blocks import (
+    PER_BIT,
+    Costs,
+    Rows,
+    exp_over_mean,
+    log_mean_exp_of_columns,
+    summed,
+    without,
+)
+from aadml.losses.kernels.scores import Scores, scores_of
 
 
 def dsl(comparison: Comparison, *, temperature: Temperature = 0.05, prior_temperature: Temperature = 1000.0) -> Terms:
@@ -65,7 +73,7 @@ def dsl(comparison: Comparison, *, temperature: Temperature = 0.05, prior_temper
     every = slice(0, len(scores.left))
     if scores.right is None and (torch.compiler.is_compiling() or scores.blocks(every) == [every]):
         rivals = Rows(scores.left.detach(), comparison, every, None).rivals
-        return summed(comparison, Scores(applied(_Weighed, scores.left, rivals, flatness)), _cross_entropy)
+        return summed(comparison, Scores(applied(_Weighed, scores.left, rivals, flatness, scores.span)), _cross_entropy)
     return summed(comparison, scores, cost, columns=-log_mean_exp_of_columns(comparison, scores, flatness))
 
 
@@ -77,12 +85,16 @@ class _Weighed(torch.autograd.Function):
     """Weighted scores S' (a, c) of `dsl`, computed from S in fewer passes than by blocks of rows."""
 
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, rivals: Tensor | None, flatness: float) -> Tensor:
-        room, ctx.flatness = flatness * scores, flatness
-        prior = torch.softmax(room if rivals is None else without(room, 1 - rivals), 0)
-        ctx.count = len(scores) if rivals is None else rivals.sum(0).clamp_min_(1)
-        ctx.save_for_backward(scores, prior.mul_(ctx.count))
-        return output(torch.mul(prior, scores, out=room))
+    def forward(ctx: Any, scores: Tensor, rivals: Tensor | None, flatness: float, span: float) -> Tensor:
+        ctx.flatness, ctx.count = flatness, len(scores) if rivals is None else rivals.sum(0).clamp_min_(1)
+        if rivals is None and span * flatness <= CLOSE:  # no exponential needs the maximum of its column
+            prior = (scores * (flatness * PER_BIT)).exp2_()
+            prior.mul_(ctx.count / prior.sum(0))
+        else:
+            room = flatness * scores
+            prior = torch.softmax(room if rivals is None else without(room, 1 - rivals), 0).mul_(ctx.count)
+        ctx.save_for_backward(scores, prior)
+        return prior * scores
 
     @staticmethod
     @once_differentiable
@@ -92,4 +104,4 @@ class _Weighed(torch.autograd.Function):
         through = gradient * scores
         column = through.sum(0).div_(ctx.count)
         gradient.add_(through, alpha=ctx.flatness).addcmul_(prior, column, value=-ctx.flatness)
-        return gradient, None, None
+        return gradient, None, None, None

@@ -39,10 +39,9 @@ def hinge(comparison: Comparison, *, threshold: Margin = 0.3, margin: Margin = 1
     """
 
     def cost(rows: Rows) -> Costs:
-        excess = rows.scores - threshold
-        near, far = excess.relu() * rows.positives, (margin - excess).relu_() * rows.negatives
-        total = near.sum(1) + far.sum(1)
-        pull = near.sub_(far).sign_()  # one of the two is 0 for every pair
-        return Costs(total, counted(pull), rows.pairs, pull)
+        far = rows.scores - (threshold + margin)
+        pull = rows.either((rows.scores - threshold).relu_(), far.clamp_max_(0))
+        total = pull.abs().sum(1)
+        return Costs(total, counted(pull), rows.pairs, pull.sign_())
 
     return summed(comparison, scores_of(comparison, "euclidean"), cost)

@@ -39,9 +39,9 @@ def multi_similarity(comparison: Comparison, *, alpha: Scale = 2.0, beta: Scale 
     """
 
     def cost(rows: Rows) -> Costs:
-        others = (rows.negatives, rows.positives) if rows.whole else (1 - rows.positives, 1 - rows.negatives)
-        pulled, closer = with_shares(rows.scores * (-alpha / beta), others[0], alpha * base, 1 / alpha)
-        pushed, apart = with_shares(rows.scores, others[1], -beta * base, 1 / beta)
+        reach = rows.span / 2
+        pulled, closer = with_shares(rows.scores, rows.positives, alpha * base, 1 / alpha, -alpha / beta, reach)
+        pushed, apart = with_shares(rows.scores, rows.negatives, -beta * base, 1 / beta, 1.0, reach)
         total, possible = pulled + pushed, some(rows.positives).maximum(rows.has_negatives)
         return Costs(total, total > 0, possible, apart.sub_(closer, alpha=alpha / beta))
 

@@ -7,15 +7,24 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.autograd_functions import applied, once_differentiable
 from aadml.comparison.host_reads import code_range
 from aadml.comparison.options import Temperature
 from aadml.comparison.pairwise import full_precision
 from aadml.losses.kernels.likelihood import some, tempered
 from aadml.losses.kernels.row_blocks import Costs, Rows, summed
-from aadml.losses.kernels.scores import Scores, applied, output
+from aadml.losses.kernels.scores import Scores
+
+LEAST = {
+    kind: (torch.finfo(kind).tiny, torch.finfo(kind).tiny / torch.finfo(kind).eps)
+    for kind in (torch.float32, torch.float64)
+}
+"""Smallest probability in a loss, and smallest divisor of gradients: below it, gradients of many candidates add up to
+infinity."""
+NARROW = 16
+"""Number of columns below which torch's softmax of rows is slow."""
 
 
 def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> Terms:
@@ -52,30 +61,34 @@ def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> 
     if codes is None:
         left, right = (torch.softmax(side, 1) for side in vectors)
         return summed(comparison, Scores(left, right), _cost)
-    anchor_group, group, groups = _numbered(*codes.groups)
-    size = group.new_zeros(groups).index_add_(0, group, torch.ones_like(group))
-    possible = (size % max(len(group), 1)).clamp_max_(1).index_select(0, anchor_group)
+    anchor_group, group, groups, possible = _numbered(*codes.groups)
     total: Tensor = applied(_ByClass, *vectors, anchor_group, group, possible, groups)
-    return Terms(total, (total > 0).long(), possible)
+    return Terms(total) if possible is None else Terms(total, (total > 0).long(), possible)
 
 
-def _numbered(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor, int]:
-    """Return codes (a,) and (c,) as numbers in 0..g-1, equal for equal codes only, and return g.
+def _numbered(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor, int, Tensor | None]:
+    """Return codes (a,) and (c,) as numbers in 0..g-1, equal for equal codes only, return g, and count the terms.
 
-    In compiled code, no shape depends on data, so g is a + c there.
+    The counts (a,) are 1 for an anchor with positives and negatives, else 0; None if all are 1. In compiled code, no
+    shape depends on data, so g is a + c there.
     """
-    groups = None if torch.compiler.is_compiling() else _count_of(left, right)
-    if groups is not None:
-        return left, right, groups
-    both = torch.cat([left, right])
-    left, right = torch.searchsorted(both.sort().values, both).split([len(left), len(right)])
-    return left, right, len(both)
+    least, most = (0, -1) if torch.compiler.is_compiling() else _range(left, right)
+    known = least >= 0 and 0 <= most < len(left) + len(right)
+    groups = most + 1 if known else len(left) + len(right)
+    if known and left is right and least < most:
+        return left, right, groups, None
+    if not known:
+        both = torch.cat([left, right])
+        left, right = torch.searchsorted(both.sort().values, both).split([len(left), len(right)])
+    size = right.new_zeros(groups).index_add_(0, right, torch.ones_like(right))
+    return left, right, groups, (size % max(len(right), 1)).clamp_max_(1).index_select(0, left)
 
 
-def _count_of(left: Tensor, right: Tensor) -> int | None:
-    """Return a number g of groups if all codes (a,) and (c,) are in 0..g-1, with g at most a + c, else None."""
-    least, most = zip(*map(code_range, [left] if left is right else [left, right]), strict=True)
-    return max(most) + 1 if min(least) >= 0 and max(most) < len(left) + len(right) else None
+def _range(left: Tensor, right: Tensor) -> tuple[int, int]:
+    if left is right:
+        return code_range(left)
+    ends = code_range(left), code_range(right)
+    return min(ends)[0], max(most for _, most in ends)
 
 
 class _ByClass(torch.autograd.Function):
@@ -91,32 +104,36 @@ class _ByClass(torch.autograd.Function):
         candidates: Tensor,
         anchor_group: Tensor,
         group: Tensor,
-        possible: Tensor,
+        possible: Tensor | None,
         groups: int,
     ) -> Tensor:
-        least = torch.finfo(anchors.dtype).tiny
+        least, _ = LEAST[anchors.dtype]
         left, right = _posteriors(anchors), _posteriors(candidates)
         sums = right.new_zeros(groups, right.shape[1]).index_add_(0, group, right)
         everyone = sums.sum(0)
         with full_precision(left):
             every = torch.mv(left, everyone).add_(least)
-        alike = sums.index_select(0, anchor_group).mul_(left).sum(1).add_(least)
-        ctx.save_for_backward(left, right, sums, everyone, every, alike, anchor_group, group, possible)
-        return output((every.log() - alike.log()).mul_(possible))
+        own = sums.index_select(0, anchor_group).mul_(left)
+        alike = own.sum(1).add_(least)
+        ctx.save_for_backward(
+            anchors, candidates, left, right, own, sums, everyone, every, alike, anchor_group, group, possible
+        )
+        total = (every / alike).log()
+        return total if possible is None else total * possible
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
-        left, right, sums, everyone, every, alike, anchor_group, group, possible = ctx.saved_tensors
-        floor, weight = _floor(left.dtype), above * possible
-        by_every, by_alike = weight / every.clamp_min(floor), (weight / alike.clamp_min(floor)).neg_()[:, None]
+        left, right, own, sums, everyone, every, alike, anchor_group, group, possible = ctx.saved_tensors[2:]
+        (_, floor), weight = LEAST[left.dtype], above if possible is None else above * possible
+        by_every, by_alike = weight / every.clamp_min(floor), (weight / alike.clamp_min(floor))[:, None]
+        own_share = left * by_alike
+        by_own = torch.zeros_like(sums).index_add_(0, anchor_group, own_share)
         with full_precision(left):
-            by_everyone = torch.mv(left.T, by_every)
-        by_sums = torch.zeros_like(sums).index_add_(0, anchor_group, left * by_alike).add_(by_everyone)
+            by_sums = torch.mv(left.T, by_every) - by_own
         # the loss does not depend on the length of p_i, so the softmax has no further term on this side
-        by_left = sums.index_select(0, anchor_group).mul_(by_alike).addr_(by_every, everyone).mul_(left)
-        by_right = by_sums.index_select(0, group).mul_(right)
-        return by_left, by_right.addcmul_(right, by_right.sum(1, keepdim=True), value=-1), *[None] * 4
+        by_left = torch.mul(left, everyone, out=own_share).mul_(by_every[:, None]).addcmul_(own, by_alike, value=-1)
+        return by_left, _gradient_of_logits(by_sums.index_select(0, group), right), *[None] * 4
 
 
 def _posteriors(logits: Tensor) -> Tensor:
@@ -124,16 +141,21 @@ def _posteriors(logits: Tensor) -> Tensor:
 
     With few columns, the softmax of a contiguous transpose takes a sixth of the time of a softmax of rows.
     """
-    return torch.softmax(logits, 1) if logits.shape[1] >= 16 else torch.softmax(logits.T.contiguous(), 0).T
+    return torch.softmax(logits, 1) if logits.shape[1] >= NARROW else torch.softmax(logits.T.contiguous(), 0).T
 
 
-def _floor(dtype: torch.dtype) -> float:
-    """Return the smallest divisor of gradients; below it, gradients of many candidates add up to infinity."""
-    return torch.finfo(dtype).tiny / torch.finfo(dtype).eps
+def _gradient_of_logits(above: Tensor, posteriors: Tensor) -> Tensor:
+    """Return the gradient of the logits of `_posteriors` from the gradient of the posteriors, which is overwritten."""
+    if posteriors.shape[1] >= NARROW:
+        if torch.compiler.is_compiling():
+            return torch._softmax_backward_data(above, posteriors, 1, above.dtype)
+        return torch._softmax_backward_data(above, posteriors, 1, above.dtype, grad_input=above)
+    gradient = above.mul_(posteriors)
+    return gradient.addcmul_(posteriors, gradient.sum(1, keepdim=True), value=-1)
 
 
 def _cost(rows: Rows) -> Costs:
-    least, floor = torch.finfo(rows.scores.dtype).tiny, _floor(rows.scores.dtype)
+    least, floor = LEAST[rows.scores.dtype]
     possible, rivals = some(rows.positives) * rows.has_negatives, rows.rivals
     alike = (rows.scores * rows.positives).sum(1) + least
     every = (rows.scores if rivals is None else rows.scores * rivals).sum(1) + least

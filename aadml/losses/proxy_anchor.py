@@ -7,14 +7,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.autograd_functions import applied, once_differentiable
 from aadml.comparison.options import Margin, Scale, Size
 from aadml.feature_extraction.ground.options import removing
-from aadml.losses.kernels.class_proxies import cosines_to_proxies, drawn_proxies, one_term_each
+from aadml.losses.kernels.class_proxies import cosines_to_proxies, drawn_proxies
 from aadml.losses.kernels.row_blocks import EXCLUDED
-from aadml.losses.kernels.scores import applied
 from aadml.losses.kernels.soft_sums import with_shares
 
 
@@ -67,29 +66,29 @@ class ProxyAnchor(nn.Module):
             InputError: the anchors have no classes or no vectors of the proxies' width, or a class has no proxy.
         """
         scores, labels = cosines_to_proxies(comparison, self.proxies, self.classes, "proxy-anchor", self.alpha)
-        total: Tensor = applied(_SoftMaxima, scores, labels[None], self.alpha * self.margin)
-        return one_term_each(total.expand(len(labels)))
+        total: Tensor = applied(_SoftMaxima, scores, labels, self.alpha * self.margin)
+        return Terms(total)
 
 
 class _SoftMaxima(torch.autograd.Function):
-    """Loss of the batch, with its gradient in the same pass."""
+    """Loss of the batch, once per item, with its gradient in the same pass."""
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, labels: Tensor, shift: float) -> Tensor:
-        """Compute the loss from `scores` (C, a) and `labels` (1, a).
+        """Compute the loss from `scores` (C, a) and `labels` (a,).
 
         The scores are alpha times the cosines of proxies and items. The labels are the classes of the items.
         """
-        classes = len(scores)
-        present = scores.new_zeros(classes).index_fill_(0, labels[0], 1).sum()
-        attracted = torch.full_like(scores, -EXCLUDED).scatter_(0, labels, -scores.gather(0, labels))
-        sides = torch.cat([attracted, scores.scatter(0, labels, -EXCLUDED)])
+        classes, own = len(scores), labels[None]
+        present = scores.new_zeros(classes).index_fill_(0, labels, 1).sum()
+        attracted = torch.full_like(scores, -EXCLUDED).scatter_(0, own, -scores.gather(0, own))
+        sides = torch.cat([attracted, scores.scatter(0, own, -EXCLUDED)])
         soft, slopes = with_shares(sides, None, shift, 1 / classes)
-        factor, (by_attracted, by_repelled) = classes / present.clamp_min_(1), slopes.chunk(2)
-        ctx.save_for_backward(torch.addcmul(by_repelled, by_attracted, factor, value=-1))
-        return torch.addcmul(soft[classes:].sum(), soft[:classes].sum(), factor)
+        factor = classes / present.clamp_min_(1)
+        ctx.save_for_backward(torch.addcmul(slopes[classes:], slopes[:classes], factor, value=-1))
+        return torch.addcmul(soft[classes:].sum(), soft[:classes].sum(), factor).expand(len(labels))
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
-        return above * ctx.saved_tensors[0], None, None
+        return above.sum() * ctx.saved_tensors[0], None, None

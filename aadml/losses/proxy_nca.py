@@ -61,4 +61,4 @@ class ProxyNca(nn.Module):
         """
         # a squared distance of unit vectors is 2 - 2 cosine, and the softmax ignores the constant
         scale = 2 * inverse(self.temperature)
-        return cross_entropies(*cosines_to_proxies(comparison, self.proxies, self.classes, "proxy-nca", scale))
+        return Terms(cross_entropies(*cosines_to_proxies(comparison, self.proxies, self.classes, "proxy-nca", scale)))

@@ -4,13 +4,13 @@ Reference: Qian et al., SoftTriple loss: deep metric learning without triplet sa
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.autograd_functions import Gradients, once_differentiable
 from aadml.comparison.options import Margin, Scale, Size, Weight, Width
 from aadml.comparison.pairwise import TINY
 from aadml.feature_extraction.ground.options import removing
@@ -87,7 +87,8 @@ class SoftTriple(nn.Module):
         logits = self.scale * chosen(cosine)
         logits = logits.scatter_add(0, labels[None], torch.full_like(logits[:1], -self.scale * self.margin))
         units = unit(self.proxies.to(cosine.dtype))
-        return replace(cross_entropies(logits, labels), penalty=self._penalty(units) if self.merge else None)
+        cost = cross_entropies(logits, labels)
+        return Terms(cost, penalty=self._penalty(units) if self.merge else None)
 
     def _penalty(self, units: Tensor) -> Tensor:
         """Return the penalty: the weighted sum of distances between the centers of each class."""
@@ -115,8 +116,8 @@ class _Chosen(torch.autograd.Function):
         return similarity
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+    @once_differentiable
+    def backward(ctx: Any, above: Tensor) -> Gradients:
         """Return the gradient with respect to the cosines (K, C, a)."""
         cosine, weight, similarity = ctx.saved_tensors
-        gradient: Tensor = (cosine - similarity).mul_(1 / GAMMA).add_(1).mul_(weight).mul_(gradients[0])
-        return gradient
+        return ((cosine - similarity).mul_(1 / GAMMA).add_(1).mul_(weight).mul_(above),)

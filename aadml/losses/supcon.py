@@ -42,7 +42,7 @@ def supcon(comparison: Comparison, *, temperature: Temperature = 0.07) -> Terms:
     """
 
     def cost(rows: Rows) -> Costs:
-        return mean_over_positives(rows.scores, rows.near, rows.rivals, rows.shares, rows.room)
+        return mean_over_positives(rows.scores, rows.near, rows.rivals, rows.shares, rows.room, rows.span)
 
     terms = of_partners(comparison, temperature)
     return terms or summed(comparison, scores_of(comparison, "cosine", inverse(temperature)), cost)

@@ -167,7 +167,7 @@ def _codes(rows: Sequence[Modality], columns: Sequence[Modality], batch: Embedde
 
 
 def _repeated(codes: Tensor, modalities: Sequence[Modality]) -> Tensor:
-    return codes if len(modalities) == 1 else codes.repeat(len(modalities))
+    return codes if len(modalities) == 1 else torch.cat([codes] * len(modalities))  # faster than `repeat`
 
 
 def _sides(modalities: Sequence[Modality], numbers: Mapping[Modality, int], clip: Tensor) -> Tensor:

@@ -115,14 +115,18 @@ def reduce(terms: Terms, reduction: str, counts: Counts | None = None) -> Tensor
     Raises:
         InputError: the reduction is unknown.
     """
-    total, counts = terms.total.sum(), counts or Counts.of(terms)
-    if reduction == "mean":
-        total = total / counts.possible.clamp_min(1)
-    elif reduction == "mean-of-active":
-        total = total / counts.active.clamp_min(1)
+    alone = counts is None and len(terms.total) > 0
+    if alone and (reduction == "per-anchor" or (reduction == "mean" and terms.one_each)):
+        total = terms.total.mean()
     elif reduction == "per-anchor":
-        total = total / torch.as_tensor(counts.anchors).clamp_min(1)
-    elif reduction != "sum":
+        total = terms.total.sum() / torch.as_tensor(counts.anchors if counts else 0).clamp_min(1)
+    elif reduction == "mean":
+        total = terms.total.sum() / (counts.possible if counts else terms.possible.sum()).clamp_min(1)
+    elif reduction == "mean-of-active":
+        total = terms.total.sum() / (counts.active if counts else terms.active.sum()).clamp_min(1)
+    elif reduction == "sum":
+        total = terms.total.sum()
+    else:
         raise InputError(f"loss.reduction is '{reduction}'; choose from {', '.join(get_args(Reduction))}")
     return total if terms.penalty is None else total + terms.penalty
 
@@ -299,7 +303,7 @@ def terms_of(loss: Loss, comparison: Comparison) -> Terms:
     """
     terms = require_result(loss(comparison), LossFunction, "loss", loss)
     per_anchor = _of_shape(len(comparison.anchors))
-    for name in ("total", "active", "possible"):
+    for name in ("total",) if terms.one_each else ("total", "active", "possible"):
         require_part(getattr(terms, name), per_anchor, name, "loss", loss)
     if terms.penalty is not None:
         require_part(terms.penalty, _of_shape(), "penalty", "loss", loss)

@@ -136,7 +136,7 @@ def with_labels(cost: Cost, name: str, *, both: bool, share: bool = True) -> Cal
 
     def value(x: Tensor, r: Tensor, labels: Tensor, _: Tensor) -> Tensor:
         if name in PROXIES:
-            x, labels = torch.cat([x, r]), labels.repeat(2)
+            x, labels = torch.cat([x, r]), torch.cat([labels, labels])  # as in training
             r = x
         comparisons = [Comparison.of_labels(*sides, labels, labels) for sides in [(x, r), (r, x)][: 1 + both]]
         if share:

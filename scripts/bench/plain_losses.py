@@ -132,11 +132,11 @@ def posterior_nca(x: Tensor, r: Tensor, labels: Tensor, proxies: Tensor) -> Tens
 
 
 def proxy_nca(x: Tensor, r: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-    return F.cross_entropy(2 * cosines(torch.cat([x, r]), proxies) - 2, labels.repeat(2))
+    return F.cross_entropy(2 * cosines(torch.cat([x, r]), proxies) - 2, torch.cat([labels, labels]))
 
 
 def proxy_anchor(x: Tensor, r: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-    scores, labels = cosines(torch.cat([x, r]), proxies), labels.repeat(2)
+    scores, labels = cosines(torch.cat([x, r]), proxies), torch.cat([labels, labels])
     same = labels[:, None] == torch.arange(len(proxies), device=x.device)
     pulled = torch.where(same, (-32 * (scores - 0.1)).exp(), 0).sum(0).log1p()
     pushed = torch.where(same, 0, (32 * (scores + 0.1)).exp()).sum(0).log1p()
@@ -145,7 +145,7 @@ def proxy_anchor(x: Tensor, r: Tensor, labels: Tensor, proxies: Tensor) -> Tenso
 
 def soft_triple(x: Tensor, r: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
     classes = len(proxies) // CENTERS
-    labels, centers = labels.repeat(2), F.normalize(proxies)
+    labels, centers = torch.cat([labels, labels]), F.normalize(proxies)
     scores = (F.normalize(torch.cat([x, r])) @ centers.T).view(len(labels), classes, CENTERS)
     similar = ((scores / 0.1).softmax(2) * scores).sum(2)
     cost = F.cross_entropy(20 * (similar - 0.01 * F.one_hot(labels, classes)), labels)
@@ -156,7 +156,7 @@ def soft_triple(x: Tensor, r: Tensor, labels: Tensor, proxies: Tensor) -> Tensor
 
 
 def arcface(x: Tensor, r: Tensor, labels: Tensor, proxies: Tensor) -> Tensor:
-    scores, labels = cosines(torch.cat([x, r]), proxies).clamp(-1 + 1e-6, 1 - 1e-6), labels.repeat(2)
+    scores, labels = cosines(torch.cat([x, r]), proxies).clamp(-1 + 1e-6, 1 - 1e-6), torch.cat([labels, labels])
     margin = math.radians(28.6)
     mine = scores.gather(1, labels[:, None])
     widened = torch.where(mine >= -math.cos(margin), (mine.acos() + margin).cos(), mine - margin * math.sin(margin))

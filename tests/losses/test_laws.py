@@ -236,6 +236,31 @@ def test_gradients_match_finite_differences(draw, name, kind):
     assert gradients_match(built(name), comparison) or name in STOPS_GRADIENT
 
 
+@drawn
+def test_a_second_derivative_is_right_or_an_error(draw, name):
+    """A penalty on the gradient of a layer before the loss needs the second derivative."""
+    comparison = equipped(draw("labels", 3))
+    loss = built(name)
+    weight = torch.eye(comparison.anchors.shape[1], dtype=torch.float64, requires_grad=True)
+
+    def penalty(weight):
+        sides = (side.detach().double() @ weight for side in (comparison.anchors, comparison.candidates))
+        total = loss(comparison.with_vectors(*sides)).total.sum()
+        return torch.autograd.grad(total, weight, create_graph=True)[0].square().sum()
+
+    value, slope, refusal = penalty(weight), None, ""
+    try:
+        (slope,) = torch.autograd.grad(value, weight)
+    except RuntimeError as error:
+        refusal = str(error)
+    if slope is None:
+        assert "no second derivative" in refusal
+        return
+    step = torch.randn_like(weight) * 1e-5
+    beside = [penalty((weight + way * step).detach().requires_grad_()).item() for way in (-1, 1)]
+    assert (slope * step).sum().item() == pytest.approx((beside[1] - beside[0]) / 2, rel=1e-3)
+
+
 def stopped(comparison):
     """A loss that holds its own weights fixed."""
     total = (comparison.squared_distance * comparison.squared_distance.detach()).sum(1)

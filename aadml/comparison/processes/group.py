@@ -24,6 +24,7 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor, distributed
 
+from aadml.comparison.autograd_functions import Gradients, once_differentiable
 from aadml.comparison.processes import launch
 from aadml.comparison.processes.launch import ProcessLost
 from aadml.feature_extraction.ground.errors import InputError
@@ -273,7 +274,8 @@ class _Gathered(torch.autograd.Function):
         return tuple(torch.split(_all_rows(torch.cat(parts, 1), total), ctx.widths, 1))
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> Gradients:
         return None, None, *_reduced(torch.cat(gradients, 1))[ctx.rows].split(ctx.widths, 1)
 
 

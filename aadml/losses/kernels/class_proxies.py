@@ -5,14 +5,14 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from aadml.comparison import Comparison, Terms
+from aadml.comparison import Comparison
+from aadml.comparison.autograd_functions import applied, once_differentiable, output
 from aadml.comparison.host_reads import code_range
 from aadml.comparison.pairwise import TINY, full_precision
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.losses.kernels.scores import applied, output, room_of
+from aadml.losses.kernels.scores import lengths, room_of
 
 SHORT = 0.01
 """Initial length of proxies; it acts like a learning rate a hundred times that of the encoders (Kim et al., 2020).
@@ -52,7 +52,8 @@ def cosines_to_proxies(
         scale: factor of the cosines, not 0.
 
     Returns:
-        Cosines (p, a) times `scale`, and classes (a,). The cosines of a zero anchor are 0 and have no gradient.
+        Cosines (p, a) times `scale`, and classes (a,). The cosines of an anchor or proxy of length 0 are 0 and have no
+        gradient.
 
     Raises:
         InputError: the anchors have no classes or no vectors of width d, or a class has no proxy.
@@ -96,24 +97,24 @@ class _Cosines(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, proxies: Tensor, anchors: Tensor, scale: float) -> Tensor:
-        length = F.threshold(torch.linalg.vector_norm(anchors, dim=1), TINY, torch.inf)
-        norm = torch.linalg.vector_norm(proxies, dim=1, keepdim=True).clamp_min_(TINY)
-        scaled, shrink, ctx.scale = proxies * (scale / norm), length.reciprocal_(), scale
+        length = torch.threshold(torch.linalg.vector_norm(anchors, dim=1), TINY, torch.inf)
+        factor, shrink, ctx.scale = scale / lengths(proxies), length.reciprocal_(), scale
+        scaled = proxies * factor
         with full_precision(anchors):
             cosine = output(torch.mm(scaled, anchors.T).mul_(shrink))
-        ctx.save_for_backward(scaled, anchors, norm, shrink, cosine)
+        ctx.save_for_backward(proxies, anchors, scaled, factor, shrink, cosine)
         return cosine
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
-        scaled, anchors, norm, shrink, cosine = ctx.saved_tensors
+        _, anchors, scaled, factor, shrink, cosine = ctx.saved_tensors
         above, by_proxies, by_anchors = above * shrink, None, None
         with full_precision(above):
             if ctx.needs_input_grad[0]:
                 straight = torch.mm(above, anchors)
-                along = (straight * scaled).sum(1, keepdim=True).mul_(norm > TINY)
-                by_proxies = straight.addcmul_(scaled, along, value=-(ctx.scale**-2)).mul_(ctx.scale / norm)
+                along = (straight * scaled).sum(1, keepdim=True)
+                by_proxies = straight.addcmul_(scaled, along, value=-(ctx.scale**-2)).mul_(factor)
             if ctx.needs_input_grad[1]:
                 along = (above * cosine).sum(0).mul_(shrink)[:, None]
                 compiling = torch.compiler.is_compiling()
@@ -122,14 +123,9 @@ class _Cosines(torch.autograd.Function):
         return by_proxies, by_anchors, None
 
 
-def cross_entropies(logits: Tensor, labels: Tensor) -> Terms:
-    """Return the cross-entropy of each anchor's class in `labels` (a,), from logits (C, a), as one term per anchor.
+def cross_entropies(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return the cross-entropies (a,) of the anchors' classes `labels` (a,), from logits (C, a).
 
     With few classes, a softmax over columns takes a sixth of the time of a softmax over rows.
     """
-    return one_term_each(F.cross_entropy(logits[None], labels[None], reduction="none")[0])
-
-
-def one_term_each(cost: Tensor) -> Terms:
-    """Return terms with one possible term per anchor, from the losses (a,) of the anchors."""
-    return Terms(cost, (cost > 0).long(), torch.ones_like(cost, dtype=torch.int64))
+    return F.cross_entropy(logits[None], labels[None], reduction="none")[0]

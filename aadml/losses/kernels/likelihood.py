@@ -1,5 +1,6 @@
 """Negative log-likelihoods of positives among rivals, in two forms for several positives per anchor."""
 
+import math
 from typing import TypeVar
 
 import torch
@@ -12,6 +13,8 @@ from aadml.losses.kernels.row_blocks import LOWEST, Costs, Near, counted, exp_of
 T = TypeVar("T", float, Tensor)
 NOTHING = 1e-30
 """A share too small to change any sum."""
+CLOSE = 50.0
+"""Span of logits whose exponentials are far from NOTHING, also when divided by the sum of a hundred million."""
 
 
 def of_each_positive(
@@ -42,14 +45,19 @@ def of_each_positive(
         inside, rivaled = without(logits, 1 - negatives), negatives.any(1)
     parts, mass, rivals = _exponentials(inside, room)
     gap = rivals - chosen  # without negatives, far enough below 0 to vanish
-    cost = F.threshold(softplus(gap.clamp_min(LOWEST)) * weights, NOTHING, 0.0)
+    cost = torch.threshold(softplus(gap.clamp_min(LOWEST)) * weights, NOTHING, 0.0)
     here = torch.sigmoid(gap).mul_(weights)
     gradient = near.taken(scaled(parts, here.sum(1, keepdim=True) / mass), here)
     return Costs(cost.sum(1), counted(cost), count * rivaled, gradient)
 
 
 def mean_over_positives(
-    logits: Tensor, near: Near, rivals: Tensor | None, shares: Tensor | None = None, room: Tensor | None = None
+    logits: Tensor,
+    near: Near,
+    rivals: Tensor | None,
+    shares: Tensor | None = None,
+    room: Tensor | None = None,
+    span: float = math.inf,
 ) -> Costs:
     """Compute the negative mean log-probability of the positives among all `rivals`, which include the positives.
 
@@ -65,6 +73,7 @@ def mean_over_positives(
         rivals: (a, c) zeros and ones, including the positives; None: all entries.
         shares: (a, c) shares of the positives, not negative; None: equal shares.
         room: buffer (a, c) for the gradient (may be `logits`); None for a new tensor.
+        span: upper bound of the difference of two logits.
 
     Returns:
         One term per anchor, for anchors that have positives; no terms for other anchors.
@@ -72,13 +81,13 @@ def mean_over_positives(
     count = near.weights.sum(1, keepdim=True)
     targets = near.weights / count.clamp_min(1) if shares is None else _targets(near, shares)
     possible, mean = count.clamp_max(1), (near.of(logits) * targets).sum(1)
-    inside = logits if rivals is None else without(logits, 1 - rivals)
-    parts, mass, everyone = _exponentials(inside, room)
+    inside, span = (logits, span) if rivals is None else (without(logits, 1 - rivals), math.inf)
+    parts, mass, everyone = _exponentials(inside, room, span)
     total = ((everyone * possible)[:, 0] - mean).clamp_min_(0)
-    return Costs(total, total > 0, possible[:, 0], near.taken(scaled(parts, possible / mass), targets))
+    return Costs(total, total > 0, possible[:, 0], near.taken(scaled(parts, possible / mass, span), targets))
 
 
-def _exponentials(inside: Tensor, room: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+def _exponentials(inside: Tensor, room: Tensor | None, span: float = math.inf) -> tuple[Tensor, Tensor, Tensor]:
     """Compute the exponentials of logits (a, c) and the log-sum-exp of each row.
 
     Returns:
@@ -88,18 +97,19 @@ def _exponentials(inside: Tensor, room: Tensor | None) -> tuple[Tensor, Tensor, 
     if not inside.shape[1]:
         return torch.zeros_like(inside), inside.new_ones(len(inside), 1), inside.new_zeros(len(inside), 1)
     peak = inside.amax(1, keepdim=True)
-    parts = exp_of_falls(torch.sub(inside, peak, out=room))
+    parts = exp_of_falls(torch.sub(inside, peak, out=room), span)
     mass = parts.sum(1, keepdim=True)
     return parts, mass, peak + mass.log()
 
 
-def scaled(parts: Tensor, factor: Tensor) -> Tensor:
+def scaled(parts: Tensor, factor: Tensor, span: float = math.inf) -> Tensor:
     """Multiply exponentials (a, c) by a factor per row; values too small to change any sum become 0.
 
-    Exponentials without gradient are overwritten. Denormal numbers would make products a hundred times slower.
+    Exponentials without gradient are overwritten. Denormal numbers would make products a hundred times slower. With
+    logits of a small span and shares as factors, there are none.
     """
     product = parts * factor if parts.requires_grad else parts.mul_(factor)
-    return F.threshold(product, NOTHING, 0.0, inplace=True)
+    return product if span <= CLOSE else torch.threshold_(product, NOTHING, 0.0)
 
 
 def _targets(near: Near, shares: Tensor) -> Tensor:

@@ -4,13 +4,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.autograd_functions import applied, once_differentiable
 from aadml.comparison.pairwise import full_precision
 from aadml.losses.kernels.likelihood import NOTHING, inverse
-from aadml.losses.kernels.row_blocks import PER_BIT, once
-from aadml.losses.kernels.scores import applied, gradient_of_units, gradients_of_products, lengths, products
+from aadml.losses.kernels.row_blocks import PER_BIT
+from aadml.losses.kernels.scores import gradient_of_units, gradients_of_products, lengths, products
 
 HIGHEST_BITS = 100.0
 """Largest absolute binary logarithm of an exponential whose sums and reciprocals keep full precision in float32."""
@@ -73,7 +73,7 @@ class _Partners(torch.autograd.Function):
         rivals = torch.stack([exponentials.fill_diagonal_(0).sum(1), exponentials.sum(0)])
         inverses = (rivals + partner).reciprocal_()
         ratios = (rivals.double() if ctx.far else rivals) / partner
-        totals = F.threshold(ratios.log1p_(), NOTHING, 0.0).to(left.dtype)
+        totals = torch.threshold(ratios.log1p_(), NOTHING, 0.0).to(left.dtype)
         counts = (totals > 0).long(), torch.ones(len(left), dtype=torch.int64)
         learned = factor if isinstance(factor, Tensor) else None
         ctx.save_for_backward(anchors, candidates, learned, left, right, *sizes, exponentials, rivals, inverses)
@@ -81,10 +81,11 @@ class _Partners(torch.autograd.Function):
         return totals, *counts
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, above: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         *inputs, left, right, left_lengths, right_lengths, exponentials, rivals, inverses = ctx.saved_tensors
         wanted = ctx.needs_input_grad[0] or inputs[2] is not None, ctx.needs_input_grad[1]
-        with torch.no_grad(), full_precision(above):
+        with full_precision(above):
             weights = inverses * above
             gradient = torch.add(weights[0, :, None], weights[1]).mul_(exponentials)
             if ctx.far:
@@ -94,9 +95,8 @@ class _Partners(torch.autograd.Function):
             of_factor = None
             if of_left is not None and inputs[2] is not None:
                 of_factor = (of_left * left).sum().div_(ctx.scale).to(inputs[2]).view_as(inputs[2])
-            gradients = (
+            return (
                 None if of_left is None else gradient_of_units(of_left, left, left_lengths),
                 None if of_right is None else gradient_of_units(of_right, right, right_lengths),
                 of_factor,
             )
-        return once(gradients, above, tuple(inputs))

@@ -21,11 +21,11 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from aadml.comparison import Comparison, Terms
+from aadml.comparison.autograd_functions import Gradients, applied, once_differentiable
 from aadml.comparison.pairwise import full_precision
-from aadml.losses.kernels.scores import Kind, Scores, applied, gradients_of_products, products, room_of
+from aadml.losses.kernels.scores import Kind, Scores, gradients_of_products, products, room_of
 
 EXCLUDED = 1e30
 """Amount subtracted from the scores of excluded entries: more than any score, but small enough not to overflow."""
@@ -76,6 +76,7 @@ class Rows:
         place: position of the rows in the comparison.
         columns: (c,) one number per candidate, or None if the loss needs no numbers per candidate.
         room: (r, c) buffer for the gradients, writable once the scores have been read; None without a buffer.
+        span: upper bound of the difference of two scores; infinity if there is no known bound.
     """
 
     scores: Tensor
@@ -83,6 +84,7 @@ class Rows:
     place: slice
     columns: Tensor | None
     room: Tensor | None = None
+    span: float = math.inf
     _made: dict[str, Tensor | None] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -130,6 +132,15 @@ class Rows:
         if self.whole:
             return self.scores.new_full((len(self.scores),), self.scores.shape[1], dtype=torch.int64)
         return ones(self.positives) + ones(self.negatives)
+
+    def either(self, of_positives: Tensor, of_negatives: Tensor) -> Tensor:
+        """Return `of_positives` (r, c) for positives, `of_negatives` (r, c) for negatives, and 0 for other pairs.
+
+        `of_negatives` is overwritten.
+        """
+        if self.whole:
+            return of_negatives.lerp_(of_positives, self.positives)
+        return of_negatives.mul_(self.negatives).addcmul_(self.positives, of_positives)
 
     @property
     def shares(self) -> Tensor | None:
@@ -180,12 +191,13 @@ def summed(comparison: Comparison, scores: Scores, cost: Cost, columns: Tensor |
         every = slice(0, len(scores.left))
         left, right = scores.left, scores.right
         values = scores.of_products(left if right is None else products(left, right, scores.scale))
-        costs = cost(Rows(values.detach(), comparison, every, None if columns is None else columns.detach()))
+        columns_alone = None if columns is None else columns.detach()
+        costs = cost(Rows(values.detach(), comparison, every, columns_alone, span=scores.span))
         total = applied(_Known, values, columns, costs.total, costs.gradient, costs.column_gradient)
         return Terms(total, costs.active.long(), costs.possible.long())
     inputs = scores.left, scores.right, columns
     wanted = tuple(torch.is_grad_enabled() and tensor is not None and tensor.requires_grad for tensor in inputs)
-    total, active, possible = applied(_Sums, *inputs, _BlockTask(comparison, scores.kind, scores.scale, cost), wanted)
+    total, active, possible = applied(_Sums, *inputs, _BlockTask.of(comparison, scores, cost), wanted)
     return Terms(total, active, possible)
 
 
@@ -196,14 +208,19 @@ class _BlockTask:
     comparison: Comparison
     kind: Kind
     scale: float
+    span: float
     cost: Cost
 
+    @classmethod
+    def of(cls, comparison: Comparison, scores: Scores, cost: Cost) -> "_BlockTask":
+        return cls(comparison, scores.kind, scores.scale, scores.span, cost)
+
     def scores(self, left: Tensor, right: Tensor | None) -> Scores:
-        return Scores(left, right, self.kind, self.scale)
+        return Scores(left, right, self.kind, self.scale, self.span)
 
     def run(
         self, inputs: "_Inputs", wanted: tuple[bool, ...], weights: Tensor | None, *, keep: bool = False
-    ) -> tuple[Counts, "_Gradients", Tensor | None]:
+    ) -> tuple[Counts, "Gradients", Tensor | None]:
         """Compute totals (a,), counts (a,) of active and possible terms, and gradients, in blocks of rows.
 
         The gradients are the derivatives of the sum of the totals, with `weights` (a,) as factors of the totals.
@@ -214,9 +231,10 @@ class _BlockTask:
         scores = self.scores(left, right)
         slabs = scores.slabs()
         single = keep and right is not None and columns is None and len(slabs) == 1
+        starts: tuple[Callable[[Tensor], Tensor], ...] = room_of, room_of, torch.zeros_like
         sums = [
-            None if tensor is None or not want or single else room_of(tensor).zero_()
-            for tensor, want in zip(inputs, wanted, strict=True)
+            None if tensor is None or not want or single else start(tensor)
+            for tensor, want, start in zip(inputs, wanted, starts, strict=True)
         ]
         every, counts = slice(0, len(left)), None
         for slab in slabs:
@@ -224,7 +242,7 @@ class _BlockTask:
             for rows in scores.blocks(slab):
                 values = scores.of_products(products[rows.start - slab.start : rows.stop - slab.start])
                 room = values if right is not None and self.kind == "product" else None
-                costs = self.cost(Rows(values, self.comparison, rows, columns, room))
+                costs = self.cost(Rows(values, self.comparison, rows, columns, room, self.span))
                 counts = _filled(counts, costs, rows, every)
                 if any(wanted):
                     gradient = _weighed(sums, costs, None if weights is None else weights[rows, None])
@@ -240,7 +258,7 @@ class _BlockTask:
 
     def multiplied(
         self, left: Tensor, right: Tensor, wanted: tuple[bool, ...], score_gradients: Tensor, above: Tensor
-    ) -> "_Gradients":
+    ) -> "Gradients":
         """Return the gradients of the vectors from the gradients (a, c) of the totals with respect to all products.
 
         The totals are weighted by `above` (a,).
@@ -258,9 +276,7 @@ def _filled(counts: Counts | None, costs: Costs, rows: slice, every: slice) -> C
     if rows == every:
         return parts[0], parts[1].long(), parts[2].long()
     if counts is None:  # small tensors between blocks would fragment the heap
-        kinds = parts[0].dtype, torch.int64, torch.int64
-        empty = (torch.empty(every.stop, dtype=kind, device=parts[0].device) for kind in kinds)
-        counts = next(empty), next(empty), next(empty)
+        counts = parts[0].new_empty(every.stop), *parts[0].new_empty(2, every.stop, dtype=torch.int64)
     for target, part in zip(counts, parts, strict=True):
         target[rows] = part
     return counts
@@ -296,7 +312,6 @@ def _add(sums: list[Tensor | None], scores: Scores, rows: slice, score_gradients
 
 _Inputs = tuple[Tensor, Tensor | None, Tensor | None]
 """`left`, `right` and `columns` of `summed`."""
-_Gradients = tuple[Tensor | None, ...]
 
 
 class _Sums(torch.autograd.Function):
@@ -315,18 +330,19 @@ class _Sums(torch.autograd.Function):
         return counts
 
     @staticmethod
-    def backward(ctx: Any, above: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
+    @once_differentiable
+    def backward(ctx: Any, above: Tensor | None, *_: None) -> Gradients:
         if above is None:
             return (None,) * 5
         *inputs, score_gradients = ctx.saved_tensors[:4]
-        with torch.no_grad(), full_precision(above):
+        with full_precision(above):
             if score_gradients is not None:
-                gradients: _Gradients = ctx.task.multiplied(*inputs[:2], ctx.wanted, score_gradients, above)
+                gradients: Gradients = ctx.task.multiplied(*inputs[:2], ctx.wanted, score_gradients, above)
             elif _is_constant(above):
                 gradients = tuple(None if part is None else part * above[:1].sum() for part in ctx.saved_tensors[4:])
             else:
                 gradients = ctx.task.run(tuple(inputs), ctx.wanted, above)[1]
-        return (*once(gradients, above, tuple(inputs)), None, None)
+        return *gradients, None, None
 
 
 class _Known(torch.autograd.Function):
@@ -341,7 +357,7 @@ class _Known(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, above: Tensor) -> Gradients:
         gradient, by_column = ctx.saved_tensors
         above = above[:, None]
         return gradient * above, None if by_column is None else (by_column * above).sum(0), None, None, None
@@ -362,12 +378,12 @@ def without(scores: Tensor, outside: Tensor) -> Tensor:
     return torch.sub(scores, outside, alpha=EXCLUDED)
 
 
-def exp_of_falls(values: Tensor) -> Tensor:
-    """Replace every value by its exponential, in place; all values must be at most 0.
+def exp_of_falls(values: Tensor, span: float = math.inf) -> Tensor:
+    """Replace every value by its exponential, in place; all values must be from -`span` to 0.
 
     Values below LOWEST are first raised to LOWEST, which avoids slow underflow.
     """
-    return values.clamp_min_(LOWEST).mul_(PER_BIT).exp2_()
+    return (values if span <= -LOWEST else values.clamp_min_(LOWEST)).mul_(PER_BIT).exp2_()
 
 
 def exp_over_mean(values: Tensor) -> Tensor:
@@ -385,9 +401,7 @@ def log_mean_exp_of_columns(comparison: Comparison, scores: Scores, factor: floa
     s_ij is the score of a pair. An anchor counts if the pair is a positive or a negative. The result of a candidate
     without such anchors is 0.
     """
-    result: Tensor = applied(
-        _Columns, scores.left, scores.right, _BlockTask(comparison, scores.kind, scores.scale, _no_cost), factor
-    )
+    result: Tensor = applied(_Columns, scores.left, scores.right, _BlockTask.of(comparison, scores, _no_cost), factor)
     return result
 
 
@@ -415,7 +429,8 @@ class _Columns(torch.autograd.Function):
         return result
 
     @staticmethod
-    def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
+    @once_differentiable
+    def backward(ctx: Any, above: Tensor) -> Gradients:
         left, right, result, count = ctx.saved_tensors
         weight = ctx.factor * above / count.clamp_min(1)
 
@@ -425,34 +440,14 @@ class _Columns(torch.autograd.Function):
 
         task = replace(ctx.task, cost=cost)
         wanted = (ctx.needs_input_grad[0], ctx.needs_input_grad[1], False)
-        with torch.no_grad(), full_precision(left):
+        with full_precision(left):
             gradients = task.run((left, right, None), wanted, None)[1]
-        return (*once(gradients, above, (left, right, None))[:2], None, None)
+        return *gradients[:2], None, None
 
 
 def _no_cost(rows: Rows) -> Costs:
     nothing = rows.scores.new_zeros(len(rows.scores))
     return Costs(nothing, nothing, nothing, rows.scores)
-
-
-def once(gradients: _Gradients, above: Tensor, inputs: _Gradients) -> _Gradients:
-    """Return gradients that raise an error on differentiation."""
-    if not torch.is_grad_enabled():
-        return gradients
-    sources = [tensor for tensor in (above, *inputs) if tensor is not None]
-    return tuple(None if tensor is None else applied(_Once, tensor, *sources) for tensor in gradients)
-
-
-class _Once(torch.autograd.Function):
-    """Gradient that cannot be differentiated."""
-
-    @staticmethod
-    def forward(ctx: Any, gradient: Tensor, *sources: Tensor) -> Tensor:
-        return gradient.clone()
-
-    @staticmethod
-    def backward(ctx: Any, above: Tensor) -> Tensor:
-        raise RuntimeError("losses by blocks of rows have no second derivative; call backward without create_graph")
 
 
 def _is_constant(above: Tensor) -> bool:

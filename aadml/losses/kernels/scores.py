@@ -1,14 +1,15 @@
 """Scores of anchors and candidates for losses by blocks of rows: a matrix, or vectors and a function of products."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from aadml.comparison import Comparison
-from aadml.comparison.pairwise import TINY, full_precision, normalized
+from aadml.comparison.autograd_functions import Gradients, applied, once_differentiable
+from aadml.comparison.pairwise import TINY, full_precision
 from aadml.comparison.scores import SCORES, Score
 from aadml.feature_extraction.ground.registry import lookup
 
@@ -47,12 +48,14 @@ class Scores:
         kind: function of the products: "product" for the products themselves, "squared distance" for their positive
             part, and "distance" for the root of the positive part.
         scale: factor of the inner products.
+        span: upper bound of the difference of two scores; infinity if there is no known bound.
     """
 
     left: Tensor
     right: Tensor | None = None
     kind: Kind = "product"
     scale: float = 1.0
+    span: float = math.inf
 
     def products(self, rows: slice) -> Tensor:
         """Return some rows (r, c) of the scores if `right` is None, else of the inner products times `scale`."""
@@ -71,7 +74,7 @@ class Scores:
             return self
         if len(self.left) * len(self.right) > max(SLAB, FEW_PRODUCTS * self.right.numel()):
             return self
-        return Scores(products(self.left, self.right, self.scale))
+        return Scores(products(self.left, self.right, self.scale), span=self.span)
 
     def of_products(self, products: Tensor) -> Tensor:
         """Compute scores from products, in place."""
@@ -90,7 +93,7 @@ class Scores:
         not applied here, but in the property `factor`.
         """
         if self.kind == "distance" and self.right is not None:
-            torch.div(gradient, F.threshold(scores, NO_DISTANCE, torch.inf), out=out)
+            torch.div(gradient, torch.threshold(scores, NO_DISTANCE, torch.inf), out=out)
         elif gradient is not out:
             out.copy_(gradient)
 
@@ -116,14 +119,6 @@ class Scores:
     def _height(self, scores: int) -> int:
         columns = len(self.right) if self.right is not None else self.left.shape[1]
         return max(scores // max(columns, 1), 1)
-
-
-def output(values: Tensor) -> Tensor:
-    """Return values as the output of an autograd function that changed them in place.
-
-    Without the view, `torch.compile` of torch 2.11 sets the gradient to 0.
-    """
-    return values.view_as(values) if torch.compiler.is_compiling() else values
 
 
 def products(left: Tensor, right: Tensor, scale: float = 1.0) -> Tensor:
@@ -178,7 +173,7 @@ def scaled_product(left: Tensor, right: Tensor, factor: float) -> Tensor:
 
 def room_of(vectors: Tensor) -> Tensor:
     """Allocate an uninitialized gradient of vectors, by columns where products by columns are faster."""
-    if vectors.ndim < 2 or _by_row(vectors):
+    if _by_row(vectors):
         return torch.empty_like(vectors, memory_format=torch.contiguous_format)
     return torch.empty_like(vectors.T, memory_format=torch.contiguous_format).T
 
@@ -213,15 +208,16 @@ def scores_of(comparison: Comparison, name: Score, factor: Tensor | float = 1.0)
     if name in ("squared-euclidean", "euclidean"):
         kind: Kind = "distance" if name == "euclidean" else "squared distance"
         return Scores(*_as_products(*comparison.vectors(name)), kind, -2.0)
+    span = 2 * abs(factor) if name == "cosine" and not isinstance(factor, Tensor) else math.inf
     shared = comparison.shared
     if shared is not None and comparison.anchors.shape[1] >= WIDE and not torch.compiler.is_compiling():
         scale = 1.0 if isinstance(factor, Tensor) else factor
         matrix = shared.of((name, scale), lambda: _both_ways(products(*_sides(comparison, name), scale)))
-        return Scores(factor * matrix if isinstance(factor, Tensor) else matrix)
+        return Scores(factor * matrix if isinstance(factor, Tensor) else matrix, span=span)
     anchors, candidates = _sides(comparison, name)
     if isinstance(factor, Tensor):
         return Scores(factor * anchors, candidates)
-    return Scores(anchors, candidates, scale=factor)
+    return Scores(anchors, candidates, scale=factor, span=span)
 
 
 def _both_ways(matrix: Tensor) -> tuple[Tensor, Tensor]:
@@ -245,11 +241,11 @@ def dissimilarities(comparison: Comparison, name: Score) -> Scores:
 
 
 def unit(vectors: Tensor) -> Tensor:
-    """Normalize vectors (n, d) to length 1, as `normalized` does, but with half the passes for the gradient.
+    """Normalize vectors (n, d) to length 1, with half the passes of `normalized` for the gradient.
 
-    A zero vector is unchanged.
+    A vector with at most the length TINY becomes 0 and has no gradient.
     """
-    units: Tensor = normalized(vectors) if torch.compiler.is_compiling() else applied(_Unit, vectors)
+    units: Tensor = vectors / lengths(vectors) if torch.compiler.is_compiling() else applied(_Unit, vectors)
     return units
 
 
@@ -263,23 +259,23 @@ class _Unit(torch.autograd.Function):
     def forward(ctx: Any, vectors: Tensor) -> Tensor:
         length = lengths(vectors)
         units: Tensor = vectors / length
-        ctx.save_for_backward(units, length)
+        ctx.save_for_backward(vectors, units, length)
         return units
 
     @staticmethod
-    def backward(ctx: Any, above: Tensor) -> Tensor:
-        return gradient_of_units(above, *ctx.saved_tensors)
+    @once_differentiable
+    def backward(ctx: Any, above: Tensor) -> Gradients:
+        return (gradient_of_units(above, *ctx.saved_tensors[1:]),)
 
 
 def lengths(vectors: Tensor) -> Tensor:
-    """Return the norms (n, 1) of vectors (n, d), at least TINY."""
-    norms: Tensor = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
-    return norms.clamp_min_(TINY)
+    """Return the norms (n, 1) of vectors (n, d), and infinity for norms of at most TINY."""
+    return torch.threshold(torch.linalg.vector_norm(vectors, dim=1, keepdim=True), TINY, torch.inf)
 
 
 def gradient_of_units(above: Tensor, units: Tensor, length: Tensor) -> Tensor:
     """Return the gradient of vectors (n, d) from the gradient of their unit vectors; see `_Unit`."""
-    along = (above * units).sum(1, keepdim=True).mul_(length > TINY)
+    along = (above * units).sum(1, keepdim=True)
     return torch.addcmul(above, units, along, value=-1).div_(length)
 
 
@@ -313,20 +309,16 @@ class _WithNorms(torch.autograd.Function):
     def forward(ctx: Any, vectors: Tensor, center: Tensor, place: int) -> Tensor:
         extended = _with_norms(vectors, center, place)
         ctx.place = place
-        ctx.save_for_backward(extended)
+        ctx.save_for_backward(vectors, extended)
         return extended
 
     @staticmethod
-    def backward(ctx: Any, above: Tensor) -> tuple[Tensor, None, None]:
-        (extended,) = ctx.saved_tensors
+    @once_differentiable
+    def backward(ctx: Any, above: Tensor) -> Gradients:
+        _, extended = ctx.saved_tensors
         width = extended.shape[1] - 2
         return (
             torch.addcmul(above[:, :width], extended[:, :width], above[:, width + ctx.place, None], value=-1),
             None,
             None,
         )
-
-
-def applied(function: type[torch.autograd.Function], *arguments: Any) -> Any:
-    """Return the result of an autograd function, whose `apply` has no type."""
-    return function.apply(*arguments)

@@ -132,7 +132,8 @@ class _ByClass(torch.autograd.Function):
         with full_precision(left):
             by_sums = torch.mv(left.T, by_every) - by_own
         # the loss does not depend on the length of p_i, so the softmax has no further term on this side
-        by_left = torch.mul(left, everyone, out=own_share).mul_(by_every[:, None]).addcmul_(own, by_alike, value=-1)
+        room = None if torch.compiler.is_compiling() else own_share  # compiled code needs no buffer
+        by_left = torch.mul(left, everyone, out=room).mul_(by_every[:, None]).addcmul_(own, by_alike, value=-1)
         return by_left, _gradient_of_logits(by_sums.index_select(0, group), right), *[None] * 4
 
 
@@ -147,8 +148,6 @@ def _posteriors(logits: Tensor) -> Tensor:
 def _gradient_of_logits(above: Tensor, posteriors: Tensor) -> Tensor:
     """Return the gradient of the logits of `_posteriors` from the gradient of the posteriors, which is overwritten."""
     if posteriors.shape[1] >= NARROW:
-        if torch.compiler.is_compiling():
-            return torch._softmax_backward_data(above, posteriors, 1, above.dtype)
         return torch._softmax_backward_data(above, posteriors, 1, above.dtype, grad_input=above)
     gradient = above.mul_(posteriors)
     return gradient.addcmul_(posteriors, gradient.sum(1, keepdim=True), value=-1)

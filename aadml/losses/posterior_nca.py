@@ -113,10 +113,10 @@ class _ByClass(torch.autograd.Function):
         everyone = sums.sum(0)
         with full_precision(left):
             every = torch.mv(left, everyone).add_(least)
-        own = sums.index_select(0, anchor_group).mul_(left)
-        alike = own.sum(1).add_(least)
+        products = sums.index_select(0, anchor_group).mul_(left)
+        alike = products.sum(1).add_(least)
         ctx.save_for_backward(
-            anchors, candidates, left, right, own, sums, everyone, every, alike, anchor_group, group, possible
+            anchors, candidates, left, right, products, sums, everyone, every, alike, anchor_group, group, possible
         )
         total = (every / alike).log()
         return total if possible is None else total * possible
@@ -124,16 +124,16 @@ class _ByClass(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
-        left, right, own, sums, everyone, every, alike, anchor_group, group, possible = ctx.saved_tensors[2:]
+        left, right, products, sums, everyone, every, alike, anchor_group, group, possible = ctx.saved_tensors[2:]
         (_, floor), weight = LEAST[left.dtype], above if possible is None else above * possible
         by_every, by_alike = weight / every.clamp_min(floor), (weight / alike.clamp_min(floor))[:, None]
-        own_share = left * by_alike
-        by_own = torch.zeros_like(sums).index_add_(0, anchor_group, own_share)
+        weighed = left * by_alike
+        by_group = torch.zeros_like(sums).index_add_(0, anchor_group, weighed)
         with full_precision(left):
-            by_sums = torch.mv(left.T, by_every) - by_own
+            by_sums = torch.mv(left.T, by_every) - by_group
         # the loss does not depend on the length of p_i, so the softmax has no further term on this side
-        room = None if torch.compiler.is_compiling() else own_share  # compiled code needs no buffer
-        by_left = torch.mul(left, everyone, out=room).mul_(by_every[:, None]).addcmul_(own, by_alike, value=-1)
+        room = None if torch.compiler.is_compiling() else weighed  # compiled code needs no buffer
+        by_left = torch.mul(left, everyone, out=room).mul_(by_every[:, None]).addcmul_(products, by_alike, value=-1)
         return by_left, _gradient_of_logits(by_sums.index_select(0, group), right), *[None] * 4
 
 

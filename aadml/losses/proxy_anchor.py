@@ -79,10 +79,10 @@ class _SoftMaxima(torch.autograd.Function):
 
         The scores are alpha times the cosines of proxies and items. The labels are the classes of the items.
         """
-        classes, own = len(scores), labels[None]
+        classes, row = len(scores), labels[None]
         present = scores.new_zeros(classes).index_fill_(0, labels, 1).sum()
-        attracted = torch.full_like(scores, -EXCLUDED).scatter_(0, own, -scores.gather(0, own))
-        sides = torch.cat([attracted, scores.scatter(0, own, -EXCLUDED)])
+        attracted = torch.full_like(scores, -EXCLUDED).scatter_(0, row, -scores.gather(0, row))
+        sides = torch.cat([attracted, scores.scatter(0, row, -EXCLUDED)])
         soft, slopes = with_shares(sides, None, shift, 1 / classes)
         factor = classes / present.clamp_min_(1)
         ctx.save_for_backward(torch.addcmul(slopes[classes:], slopes[:classes], factor, value=-1))

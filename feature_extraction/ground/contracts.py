@@ -6,7 +6,7 @@ is checked during the call.
 """
 
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from functools import partial
 from inspect import Parameter, isabstract, isclass, signature
 from typing import Annotated, Any, Protocol, TypeVar, get_args, get_origin, get_type_hints
@@ -172,11 +172,13 @@ def _shape(wanted: Any) -> str:
         return next(c.text for c in get_args(wanted) if isinstance(c, Condition))
     if get_origin(wanted) is list:
         return f"list of {get_args(wanted)[0].__name__}"
-    if is_dataclass(wanted):
-        required = [f.name for f in fields(wanted) if f.default is MISSING and f.default_factory is MISSING]
-        return f"{wanted.__name__}({', '.join(required or [f.name for f in fields(wanted)])})"  # type: ignore[union-attr]
     members = _members(wanted)
-    return f"{wanted.__name__} with {', '.join(members)}" if members else str(wanted.__name__)
+    if members:
+        return f"{wanted.__name__} with {', '.join(members)}"
+    every = signature(wanted).parameters.values() if "__init__" in vars(wanted) else ()
+    named = [parameter for parameter in every if parameter.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    names = [parameter.name for parameter in named if parameter.default is Parameter.empty] or [p.name for p in named]
+    return f"{wanted.__name__}({', '.join(names)})" if names else str(wanted.__name__)
 
 
 def _place(entry: object) -> str:

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-LOSS = "define a loss as (comparison, *, options) -> Terms(total, active, possible) (see docs/extending.md)"
+LOSS = "define a loss as (comparison, *, options) -> Terms(total) (see docs/extending.md)"
 LABEL_LOSS = "define a label loss as (outputs, labels, *, options) -> a scalar Tensor"
 SELECTION = "define a selection as (comparison, generator, *, options) -> Comparison(anchors, candidates, "
 PROXY = (

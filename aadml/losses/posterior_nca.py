@@ -21,8 +21,8 @@ LEAST = {
     kind: (torch.finfo(kind).tiny, torch.finfo(kind).tiny / torch.finfo(kind).eps)
     for kind in (torch.float32, torch.float64)
 }
-"""Smallest probability in a loss, and smallest divisor of gradients: below it, gradients of many candidates add up to
-infinity."""
+"""Smallest probability of a candidate in a loss, and smallest divisor of gradients. With smaller divisors, gradients of
+many candidates add up to infinity."""
 NARROW = 16
 """Number of columns below which torch's softmax of rows is slow."""
 
@@ -107,7 +107,7 @@ class _ByClass(torch.autograd.Function):
         possible: Tensor | None,
         groups: int,
     ) -> Tensor:
-        least, _ = LEAST[anchors.dtype]
+        least = LEAST[anchors.dtype][0] * max(len(candidates), 1)  # the ratio of the sums then stays finite
         left, right = _posteriors(anchors), _posteriors(candidates)
         sums = right.new_zeros(groups, right.shape[1]).index_add_(0, group, right)
         everyone = sums.sum(0)

@@ -63,6 +63,17 @@ def test_is_finite_where_many_certain_posteriors_exclude_each_other(apart):
     assert torch.isfinite(candidates.grad).all()
 
 
+def test_is_finite_where_only_the_candidates_of_other_classes_are_alike():
+    anchors = torch.tensor([[500.0, 0.0]] * 40, requires_grad=True)
+    labels = torch.arange(40) % 2
+    candidates = 500.0 * torch.nn.functional.one_hot(labels).float()
+    terms = posterior_nca(Comparison.of_labels(anchors, candidates, labels, labels))
+    terms.total.sum().backward()
+    assert torch.isfinite(terms.total).all()
+    assert (terms.total[1::2] > 80).all()
+    assert torch.isfinite(anchors.grad).all()
+
+
 def test_gradient_is_that_of_finite_differences(draw, assert_gradients):
     assert_gradients(partial(posterior_nca, temperature=0.7), draw("masks", 2))
 

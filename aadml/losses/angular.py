@@ -107,14 +107,14 @@ class _Crowds(torch.autograd.Function):
             cost = softplus(gap).mul_(chosen)
             total[rows], active[rows] = cost.sum(1), (cost > 0).sum(1)
             shares += [gap.sigmoid_().mul_(chosen), crowd]
-        ctx.save_for_backward(to_anchor, to_positive, *shares)
+        ctx.save_for_backward(cosine, to_anchor, to_positive, *shares)
         ctx.mark_non_differentiable(active)
         return total, active
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, above: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        to_anchor, to_positive, *shares = ctx.saved_tensors
+        _, to_anchor, to_positive, *shares = ctx.saved_tensors
         by_anchor, by_cosine = torch.zeros_like(to_anchor), torch.zeros_like(to_anchor)
         by_positive = torch.zeros_like(to_positive)
         for (rows, columns), share, crowd in zip(ctx.groups, shares[::2], shares[1::2], strict=True):

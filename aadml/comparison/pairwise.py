@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 TINY = 1e-12
 UNCHANGED = nullcontext()
@@ -54,8 +53,13 @@ def cosine(anchors: Tensor, candidates: Tensor) -> Tensor:
 
 
 def normalized(vectors: Tensor) -> Tensor:
-    """Return vectors (n, d) scaled to unit length; a zero vector is unchanged."""
-    return F.normalize(vectors, dim=1, eps=TINY)
+    """Return vectors (n, d) scaled to unit length. A vector of length TINY or less becomes 0 and has no gradient."""
+    return vectors / lengths(vectors)
+
+
+def lengths(vectors: Tensor) -> Tensor:
+    """Return the norms (n, 1) of vectors (n, d), and infinity for norms of at most TINY."""
+    return torch.threshold(torch.linalg.vector_norm(vectors, dim=1, keepdim=True), TINY, torch.inf)
 
 
 def at_least_float32(values: Tensor) -> Tensor:

@@ -10,9 +10,9 @@ from torch.nn import functional as F
 from aadml.comparison import Comparison
 from aadml.comparison.autograd_functions import applied, once_differentiable, output
 from aadml.comparison.host_reads import code_range
-from aadml.comparison.pairwise import TINY, full_precision
+from aadml.comparison.pairwise import TINY, full_precision, lengths
 from aadml.feature_extraction.ground.errors import InputError
-from aadml.losses.kernels.scores import lengths, room_of
+from aadml.losses.kernels.scores import room_of
 
 SHORT = 0.01
 """Initial length of proxies; it acts like a learning rate a hundred times that of the encoders (Kim et al., 2020).

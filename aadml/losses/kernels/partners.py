@@ -7,10 +7,10 @@ from torch import Tensor
 
 from aadml.comparison import Comparison, Terms
 from aadml.comparison.autograd_functions import applied, once_differentiable
-from aadml.comparison.pairwise import full_precision
+from aadml.comparison.pairwise import full_precision, lengths
 from aadml.losses.kernels.likelihood import NOTHING, inverse
 from aadml.losses.kernels.row_blocks import PER_BIT
-from aadml.losses.kernels.scores import gradient_of_units, gradients_of_products, lengths, products
+from aadml.losses.kernels.scores import gradient_of_units, gradients_of_products, products
 
 HIGHEST_BITS = 100.0
 """Largest absolute binary logarithm of an exponential whose sums and reciprocals keep full precision in float32."""

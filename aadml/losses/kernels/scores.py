@@ -9,7 +9,7 @@ from torch import Tensor
 
 from aadml.comparison import Comparison
 from aadml.comparison.autograd_functions import Gradients, applied, once_differentiable
-from aadml.comparison.pairwise import TINY, full_precision
+from aadml.comparison.pairwise import TINY, full_precision, lengths, normalized
 from aadml.comparison.scores import SCORES, Score
 from aadml.feature_extraction.ground.registry import lookup
 
@@ -245,7 +245,7 @@ def unit(vectors: Tensor) -> Tensor:
 
     A vector with at most the length TINY becomes 0 and has no gradient.
     """
-    units: Tensor = vectors / lengths(vectors) if torch.compiler.is_compiling() else applied(_Unit, vectors)
+    units: Tensor = normalized(vectors) if torch.compiler.is_compiling() else applied(_Unit, vectors)
     return units
 
 
@@ -266,11 +266,6 @@ class _Unit(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, above: Tensor) -> Gradients:
         return (gradient_of_units(above, *ctx.saved_tensors[1:]),)
-
-
-def lengths(vectors: Tensor) -> Tensor:
-    """Return the norms (n, 1) of vectors (n, d), and infinity for norms of at most TINY."""
-    return torch.threshold(torch.linalg.vector_norm(vectors, dim=1, keepdim=True), TINY, torch.inf)
 
 
 def gradient_of_units(above: Tensor, units: Tensor, length: Tensor) -> Tensor:

@@ -107,7 +107,7 @@ class _ByClass(torch.autograd.Function):
         possible: Tensor | None,
         groups: int,
     ) -> Tensor:
-        least = LEAST[anchors.dtype][0] * max(len(candidates), 1)  # the ratio of the sums then stays finite
+        least = _least(anchors.dtype, len(candidates))
         left, right = _posteriors(anchors), _posteriors(candidates)
         sums = right.new_zeros(groups, right.shape[1]).index_add_(0, group, right)
         everyone = sums.sum(0)
@@ -153,8 +153,13 @@ def _gradient_of_logits(above: Tensor, posteriors: Tensor) -> Tensor:
     return gradient.addcmul_(posteriors, gradient.sum(1, keepdim=True), value=-1)
 
 
+def _least(kind: torch.dtype, candidates: int) -> float:
+    """Return the smallest sum of probabilities, so that the ratio of two sums over the candidates is finite."""
+    return LEAST[kind][0] * max(candidates, 1)
+
+
 def _cost(rows: Rows) -> Costs:
-    least, floor = LEAST[rows.scores.dtype]
+    least, (_, floor) = _least(rows.scores.dtype, rows.scores.shape[1]), LEAST[rows.scores.dtype]
     possible, rivals = some(rows.positives) * rows.has_negatives, rows.rivals
     alike = (rows.scores * rows.positives).sum(1) + least
     every = (rows.scores if rivals is None else rows.scores * rivals).sum(1) + least

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+from torch.utils.checkpoint import checkpoint
 
 from aadml.comparison import Comparison, Terms
 from aadml.feature_extraction.ground import option_types
@@ -266,6 +267,20 @@ def test_a_second_derivative_is_right_or_an_error(draw, name, kept):
     step = torch.randn_like(weight) * 1e-5
     beside = [penalty((weight + way * step).detach().requires_grad_()).item() for way in (-1, 1)]
     assert (slope * step).sum().item() == pytest.approx((beside[1] - beside[0]) / 2, rel=1e-3, abs=1e-12)
+
+
+@drawn
+def test_a_loss_inside_a_checkpoint_has_the_same_gradients(draw, name):
+    comparison, points = leaves(equipped(draw("labels", 3)))
+    loss = built(name)
+
+    def total(anchors, candidates):
+        return loss(comparison.with_vectors(anchors, candidates)).total.sum()
+
+    totals = total(*points[:2]), checkpoint(total, *points[:2], use_reentrant=False)
+    gradients = [torch.autograd.grad(value, points[:2], allow_unused=True) for value in totals]
+    for ours, recomputed in zip(*gradients, strict=True):
+        assert ours is recomputed is None or torch.equal(ours, recomputed)
 
 
 def stopped(comparison):

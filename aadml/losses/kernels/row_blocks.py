@@ -334,12 +334,13 @@ class _Sums(torch.autograd.Function):
     def backward(ctx: Any, above: Tensor | None, *_: None) -> Gradients:
         if above is None:
             return (None,) * 5
-        *inputs, score_gradients = ctx.saved_tensors[:4]
+        saved = ctx.saved_tensors  # checkpointing permits one read
+        *inputs, score_gradients = saved[:4]
         with full_precision(above):
             if score_gradients is not None:
                 gradients: Gradients = ctx.task.multiplied(*inputs[:2], ctx.wanted, score_gradients, above)
             elif _is_constant(above):
-                gradients = tuple(None if part is None else part * above[:1].sum() for part in ctx.saved_tensors[4:])
+                gradients = tuple(None if part is None else part * above[:1].sum() for part in saved[4:])
             else:
                 gradients = ctx.task.run(tuple(inputs), ctx.wanted, above)[1]
         return *gradients, None, None

@@ -27,8 +27,8 @@ def once_differentiable(backward: Callable[..., Gradients]) -> Callable[..., Gra
     """Make the gradients of an autograd function raise RuntimeError where they are differentiated.
 
     The function must save its differentiable inputs. The decorator of this name in torch returns gradients without a
-    graph if the incoming gradient has none; the second derivative then lacks terms without an error. It also takes 3
-    microseconds where no second derivative is needed.
+    graph if the incoming gradient has no graph. The second derivative then lacks terms without an error. The decorator
+    in torch also takes 3 microseconds where no second derivative is needed.
     """
 
     @wraps(backward)

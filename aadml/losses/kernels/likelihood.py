@@ -14,7 +14,7 @@ T = TypeVar("T", float, Tensor)
 NOTHING = 1e-30
 """A share too small to change any sum."""
 CLOSE = 50.0
-"""Span of logits whose exponentials are far from NOTHING, also when divided by the sum of a hundred million."""
+"""Span of logits whose exponentials stay above NOTHING, also when divided by the sum of a hundred million."""
 
 
 def of_each_positive(
@@ -106,7 +106,7 @@ def scaled(parts: Tensor, factor: Tensor, span: float = math.inf) -> Tensor:
     """Multiply exponentials (a, c) by a factor per row; values too small to change any sum become 0.
 
     Exponentials without gradient are overwritten. Denormal numbers would make products a hundred times slower. With
-    logits of a small span and shares as factors, there are none.
+    logits of a small span and shares as factors, no product is denormal.
     """
     product = parts * factor if parts.requires_grad else parts.mul_(factor)
     return product if span <= CLOSE else torch.threshold_(product, NOTHING, 0.0)

@@ -15,7 +15,9 @@ BOUND = 60.0
 def with_shares(
     values: Tensor, inside: Tensor | None, shift: float, weight: float, factor: float = 1.0, reach: float = math.inf
 ) -> tuple[Tensor, Tensor]:
-    """Return `weight` times log(1 + sum of exp(factor x + shift)) of each row, and the derivatives by factor x.
+    """Return `weight` times log(1 + sum of exp(factor x + shift)) of each row, and its derivatives.
+
+    The derivatives are with respect to `factor` x.
 
     Args:
         values: x (a, c).

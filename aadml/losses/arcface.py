@@ -87,11 +87,11 @@ class _Widened(torch.autograd.Function):
             before, target * math.cos(margin) - sine * math.sin(margin), target - margin * math.sin(margin)
         )
         slope = torch.where(before, (target / sine).mul_(math.sin(margin)).add_(math.cos(margin)), 1)
-        ctx.save_for_backward(slope.mul_(cosine == target), labels)
+        ctx.save_for_backward(scores, slope.mul_(cosine == target), labels)
         return scores.scatter(0, labels, widened.mul_(scale))
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
-        slope, labels = ctx.saved_tensors
+        _, slope, labels = ctx.saved_tensors
         return above.scatter(0, labels, slope.mul(above.gather(0, labels))), None, None, None

@@ -85,10 +85,10 @@ class _SoftMaxima(torch.autograd.Function):
         sides = torch.cat([attracted, scores.scatter(0, row, -EXCLUDED)])
         soft, slopes = with_shares(sides, None, shift, 1 / classes)
         factor = classes / present.clamp_min_(1)
-        ctx.save_for_backward(torch.addcmul(slopes[classes:], slopes[:classes], factor, value=-1))
+        ctx.save_for_backward(scores, torch.addcmul(slopes[classes:], slopes[:classes], factor, value=-1))
         return torch.addcmul(soft[classes:].sum(), soft[:classes].sum(), factor).expand(len(labels))
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
-        return above.sum() * ctx.saved_tensors[0], None, None
+        return above.sum() * ctx.saved_tensors[1], None, None

@@ -17,12 +17,8 @@ from aadml.losses.kernels.likelihood import some, tempered
 from aadml.losses.kernels.row_blocks import Costs, Rows, summed
 from aadml.losses.kernels.scores import Scores
 
-LEAST = {
-    kind: (torch.finfo(kind).tiny, torch.finfo(kind).tiny / torch.finfo(kind).eps)
-    for kind in (torch.float32, torch.float64)
-}
-"""Smallest probability of a candidate in a loss, and smallest divisor of gradients. With smaller divisors, gradients of
-many candidates add up to infinity."""
+LEAST = {kind: torch.finfo(kind).tiny / torch.finfo(kind).eps for kind in (torch.float32, torch.float64)}
+"""Smallest sum of probabilities. The gradients of many candidates, divided by it, do not add up to infinity."""
 NARROW = 16
 """Number of columns below which torch's softmax of rows is slow."""
 
@@ -107,7 +103,7 @@ class _ByClass(torch.autograd.Function):
         possible: Tensor | None,
         groups: int,
     ) -> Tensor:
-        least = _least(anchors.dtype, len(candidates))
+        least = LEAST[anchors.dtype]
         left, right = _posteriors(anchors), _posteriors(candidates)
         sums = right.new_zeros(groups, right.shape[1]).index_add_(0, group, right)
         everyone = sums.sum(0)
@@ -125,8 +121,8 @@ class _ByClass(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, above: Tensor) -> tuple[Tensor | None, ...]:
         left, right, products, sums, everyone, every, alike, anchor_group, group, possible = ctx.saved_tensors[2:]
-        (_, floor), weight = LEAST[left.dtype], above if possible is None else above * possible
-        by_every, by_alike = weight / every.clamp_min(floor), (weight / alike.clamp_min(floor))[:, None]
+        weight = above if possible is None else above * possible
+        by_every, by_alike = weight / every, (weight / alike)[:, None]
         weighed = left * by_alike
         by_group = torch.zeros_like(sums).index_add_(0, anchor_group, weighed)
         with full_precision(left):
@@ -153,17 +149,12 @@ def _gradient_of_logits(above: Tensor, posteriors: Tensor) -> Tensor:
     return gradient.addcmul_(posteriors, gradient.sum(1, keepdim=True), value=-1)
 
 
-def _least(kind: torch.dtype, candidates: int) -> float:
-    """Return the smallest sum of probabilities, so that the ratio of two sums over the candidates is finite."""
-    return LEAST[kind][0] * max(candidates, 1)
-
-
 def _cost(rows: Rows) -> Costs:
-    least, (_, floor) = _least(rows.scores.dtype, rows.scores.shape[1]), LEAST[rows.scores.dtype]
+    least = LEAST[rows.scores.dtype]
     possible, rivals = some(rows.positives) * rows.has_negatives, rows.rivals
     alike = (rows.scores * rows.positives).sum(1) + least
     every = (rows.scores if rivals is None else rows.scores * rivals).sum(1) + least
     total = (every.log() - alike.log()) * possible
-    by_every, by_alike = ((possible / mass.clamp_min(floor))[:, None] for mass in (every, alike))
+    by_every, by_alike = ((possible / mass)[:, None] for mass in (every, alike))
     outside = by_every if rivals is None else rivals * by_every
     return Costs(total, total > 0, possible, torch.sub(outside, rows.positives * by_alike, out=rows.room))

@@ -47,7 +47,7 @@ def test_is_finite_where_certain_posteriors_exclude_each_other():
     terms = posterior_nca(Comparison.of_labels(logits, logits, torch.arange(2), swapped))
     terms.total.sum().backward()
     assert torch.isfinite(terms.total).all()
-    assert (terms.total > 80).all()
+    assert (terms.total > 70).all()
     assert torch.isfinite(logits.grad).all()
 
 
@@ -58,7 +58,7 @@ def test_is_finite_where_many_certain_posteriors_exclude_each_other(apart):
     labels = torch.zeros(64, dtype=torch.int64)
     terms = posterior_nca(Comparison.of_labels(anchors, candidates, labels, torch.tensor([0] * 63 + [1])))
     terms.total.sum().backward()
-    assert (terms.total > 80).all()
+    assert (terms.total > 70).all()
     assert torch.isfinite(anchors.grad).all()
     assert torch.isfinite(candidates.grad).all()
 
@@ -70,7 +70,7 @@ def test_is_finite_where_only_the_candidates_of_other_classes_are_alike():
     terms = posterior_nca(Comparison.of_labels(anchors, candidates, labels, labels))
     terms.total.sum().backward()
     assert torch.isfinite(terms.total).all()
-    assert (terms.total[1::2] > 80).all()
+    assert (terms.total[1::2] > 70).all()
     assert torch.isfinite(anchors.grad).all()
 
 

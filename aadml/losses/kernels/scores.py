@@ -227,7 +227,7 @@ def _both_ways(matrix: Tensor) -> tuple[Tensor, Tensor]:
 def _sides(comparison: Comparison, name: Score) -> tuple[Tensor, Tensor]:
     """Return the vectors of anchors and candidates whose inner products are the similarity `name`."""
     anchors, candidates = comparison.vectors(name)
-    return (unit(anchors), unit(candidates)) if name == "cosine" else (anchors, candidates)
+    return units(anchors, candidates) if name == "cosine" else (anchors, candidates)
 
 
 def dissimilarities(comparison: Comparison, name: Score) -> Scores:
@@ -245,31 +245,41 @@ def unit(vectors: Tensor) -> Tensor:
 
     A vector with at most the length TINY becomes 0 and has no gradient.
     """
-    units: Tensor = normalized(vectors) if torch.compiler.is_compiling() else applied(_Unit, vectors)
-    return units
+    normed: Tensor = normalized(vectors) if torch.compiler.is_compiling() else applied(_Units, vectors)[0]
+    return normed
 
 
-class _Unit(torch.autograd.Function):
-    """Normalization u = x / |x|.
+def units(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+    """Normalize two sets of vectors as `unit` does, with one node in the graph of gradients."""
+    if torch.compiler.is_compiling():
+        return normalized(left), normalized(right)
+    normed: tuple[Tensor, Tensor] = applied(_Units, left, right)
+    return normed
+
+
+class _Units(torch.autograd.Function):
+    """Normalization u = x / |x| of sets of vectors.
 
     The gradient for an incoming gradient g is (g - (g . u) u) / |x|.
     """
 
     @staticmethod
-    def forward(ctx: Any, vectors: Tensor) -> Tensor:
-        length = lengths(vectors)
-        units: Tensor = vectors / length
-        ctx.save_for_backward(vectors, units, length)
-        return units
+    def forward(ctx: Any, *sides: Tensor) -> tuple[Tensor, ...]:
+        norms = tuple(map(lengths, sides))
+        normed = tuple(map(torch.div, sides, norms))
+        ctx.save_for_backward(*sides, *normed, *norms)
+        return normed
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, above: Tensor) -> Gradients:
-        return (gradient_of_units(above, *ctx.saved_tensors[1:]),)
+    def backward(ctx: Any, *above: Tensor) -> Gradients:
+        saved, count = ctx.saved_tensors, len(above)
+        parts = zip(ctx.needs_input_grad, above, saved[count : 2 * count], saved[2 * count :], strict=True)
+        return tuple(gradient_of_units(*part) if wanted else None for wanted, *part in parts)
 
 
 def gradient_of_units(above: Tensor, units: Tensor, length: Tensor) -> Tensor:
-    """Return the gradient of vectors (n, d) from the gradient of their unit vectors; see `_Unit`."""
+    """Return the gradient of vectors (n, d) from the gradient of their unit vectors; see `_Units`."""
     along = (above * units).sum(1, keepdim=True)
     return torch.addcmul(above, units, along, value=-1).div_(length)
 
@@ -283,7 +293,8 @@ def _as_products(anchors: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
     center = candidates.detach().mean(0) if len(candidates) else torch.zeros_like(candidates.sum(0))
     if torch.compiler.is_compiling():
         return _with_norms(anchors, center, 0), _with_norms(candidates, center, 1)
-    return applied(_WithNorms, anchors, center, 0), applied(_WithNorms, candidates, center, 1)
+    extended: tuple[Tensor, Tensor] = applied(_WithNorms, anchors, candidates, center)
+    return extended
 
 
 def _with_norms(vectors: Tensor, center: Tensor, place: int) -> Tensor:
@@ -298,22 +309,25 @@ def _with_norms(vectors: Tensor, center: Tensor, place: int) -> Tensor:
 
 
 class _WithNorms(torch.autograd.Function):
-    """Autograd function of `_with_norms`, with a gradient in one pass."""
+    """Autograd function of `_with_norms` for anchors and candidates, with gradients in one pass."""
 
     @staticmethod
-    def forward(ctx: Any, vectors: Tensor, center: Tensor, place: int) -> Tensor:
-        extended = _with_norms(vectors, center, place)
-        ctx.place = place
-        ctx.save_for_backward(vectors, extended)
+    def forward(ctx: Any, anchors: Tensor, candidates: Tensor, center: Tensor) -> tuple[Tensor, Tensor]:
+        extended = _with_norms(anchors, center, 0), _with_norms(candidates, center, 1)
+        ctx.save_for_backward(anchors, candidates, *extended)
         return extended
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, above: Tensor) -> Gradients:
-        _, extended = ctx.saved_tensors
-        width = extended.shape[1] - 2
-        return (
-            torch.addcmul(above[:, :width], extended[:, :width], above[:, width + ctx.place, None], value=-1),
-            None,
-            None,
-        )
+    def backward(ctx: Any, *above: Tensor) -> Gradients:
+        sides = zip(ctx.needs_input_grad, above, ctx.saved_tensors[2:], strict=False)
+        return *(
+            _gradient_with_norms(gradient, extended, place) if wanted else None
+            for place, (wanted, gradient, extended) in enumerate(sides)
+        ), None
+
+
+def _gradient_with_norms(above: Tensor, extended: Tensor, place: int) -> Tensor:
+    """Return the gradient of vectors (n, d) from the gradient of `_with_norms` (n, d + 2)."""
+    width = extended.shape[1] - 2
+    return torch.addcmul(above[:, :width], extended[:, :width], above[:, width + place, None], value=-1)

@@ -52,4 +52,4 @@ class _Once(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, above: Tensor) -> Gradients:
-        raise RuntimeError("this loss has no second derivative; call backward without create_graph")
+        raise RuntimeError("a function of this step has no second derivative; call backward without create_graph")

@@ -63,10 +63,12 @@ def posterior_nca(comparison: Comparison, *, temperature: Temperature = 1.0) -> 
 
 
 def _numbered(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor, int, Tensor | None]:
-    """Return codes (a,) and (c,) as numbers in 0..g-1, equal for equal codes only, return g, and count the terms.
+    """Number the groups of the codes (a,) and (c,) of anchors and candidates.
 
-    The counts (a,) are 1 for an anchor with positives and negatives, else 0; None if all are 1. In compiled code, no
-    shape depends on data, so g is a + c there.
+    Returns:
+        Groups (a,) and (c,) of anchors and candidates as numbers in 0..g-1, the number g, and the numbers of terms
+        (a,): 1 for an anchor with positives and negatives, else 0. The numbers of terms are None if all are 1. In
+        compiled code, no shape depends on data, so g is a + c.
     """
     least, most = (0, -1) if torch.compiler.is_compiling() else _range(left, right)
     known = least >= 0 and 0 <= most < len(left) + len(right)

@@ -191,8 +191,8 @@ def summed(comparison: Comparison, scores: Scores, cost: Cost, columns: Tensor |
         every = slice(0, len(scores.left))
         left, right = scores.left, scores.right
         values = scores.of_products(left if right is None else products(left, right, scores.scale))
-        columns_alone = None if columns is None else columns.detach()
-        costs = cost(Rows(values.detach(), comparison, every, columns_alone, span=scores.span))
+        detached = None if columns is None else columns.detach()
+        costs = cost(Rows(values.detach(), comparison, every, detached, span=scores.span))
         total = applied(_Known, values, columns, costs.total, costs.gradient, costs.column_gradient)
         return Terms(total, costs.active.long(), costs.possible.long())
     inputs = scores.left, scores.right, columns
